@@ -66,3 +66,14 @@ def test_lengths_are_counted_as_the_key_says(tmp_path, unit, lengths):
     for epoch in (1, 2):
         judge.hear(trial, 10 * epoch, epoch, {"loss": 1.0})
     assert [length for _, length, _ in heard] == lengths
+
+
+def test_the_best_of_equal_trials_has_made_its_value_itself(tmp_path):
+    record = SweepRecord(tmp_path, {"axes": []})
+    record.goals = [Objective(metric="score", mode="max")]
+    copies = [[{"step": 8}], [{"step": 4}], [], [{"step": 8}]]
+    for number, lineage in enumerate(copies):
+        trial = Trial(number=number, point=(), overrides=[], name=f"{number:03d}", config_hash="", lineage=lineage)
+        trial.values = [0.5 if number == 2 else 0.8]
+        record.trials.append(trial)
+    assert record.best.number == 1, "0 and 3 have its checkpoint of step 8"

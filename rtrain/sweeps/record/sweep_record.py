@@ -74,12 +74,15 @@ class SweepRecord:
 
     @property
     def best(self) -> Trial | None:
-        """The best trial that is not failed, by the first goal; None while nothing is known."""
+        """The best trial that is not failed, by the first goal; None while nothing is known.
+
+        Of equal ones, it is not one that has its value with another's checkpoint.
+        """
         known = [one for one in self.trials if one.values is not None and one.status != "failed"]
         if not known or not self.goals:
             return None
         sign = -1 if self.goals[0].mode == "max" else 1
-        return min(known, key=lambda one: (sign * one.values[0], one.number) if one.values else (0.0, 0))
+        return min(known, key=lambda one: (sign * (one.values or [0.0])[0], one.copied_step, one.number))
 
     def judge_by(self, goals: Sequence[Objective]) -> None:
         """Take what the sweep looks for now, if its config says it; what trials had of another metric goes."""

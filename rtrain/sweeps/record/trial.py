@@ -93,6 +93,11 @@ class Trial:
         """What is particular to it, in one line."""
         return as_typed(self.overrides)
 
+    @property
+    def copied_step(self) -> int:
+        """The step of the newest checkpoint of another trial that it went on from; 0 if there is none."""
+        return int(self.lineage[-1].get("step", 0)) if self.lineage else 0
+
     def point_now(self, axes: Sequence[Axis]) -> Point:
         """Return what it tries now, after what its lineage has changed."""
         values = {axis.name: text for axis, text in zip(axes, self.point, strict=True)}

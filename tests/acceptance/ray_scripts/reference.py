@@ -1,6 +1,6 @@
 """Train by a trainer of Ray Train itself, and write what rank 0 has reported.
 
-python reference.py TRAINER MODULE:FUNCTION CONFIG REPORTS DATASETS SPLIT
+python reference.py TRAINER MODULE:FUNCTION CONFIG REPORTS DATASETS SPLIT NUM_WORKERS
 """
 
 import importlib
@@ -51,16 +51,20 @@ def loop(trainer, path, reports, config):
 def rows(function, arguments):
     """Return the rows of a function as a Ray Dataset."""
     module, name = function.split(":")
-    return ray.data.from_arrow(getattr(importlib.import_module(module), name)(**arguments))
+    columns = getattr(importlib.import_module(module), name)(**arguments)
+    return ray.data.range(len(columns["y"])).map_batches(
+        lambda batch: {name: values[batch["id"]] for name, values in columns.items()}
+    )
 
 
 if __name__ == "__main__":
-    trainer, path, config, reports, datasets, split = sys.argv[1:]
+    trainer, path, config, reports, datasets, split, num_workers = sys.argv[1:]
     ray.init(num_cpus=3, include_dashboard=False)
     TRAINERS[trainer](
         partial(loop, trainer, path, reports),
         train_loop_config=json.loads(config),
-        scaling_config=ray.train.ScalingConfig(num_workers=1),
+        run_config=ray.train.RunConfig(storage_path=str(Path(reports).parent / "results")),
+        scaling_config=ray.train.ScalingConfig(num_workers=int(num_workers)),
         datasets={name: rows(one["function"], one.get("arguments", {})) for name, one in json.loads(datasets).items()},
         dataset_config=ray.train.DataConfig(datasets_to_split=json.loads(split)),
     ).fit()

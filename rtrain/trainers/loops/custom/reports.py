@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -42,6 +43,10 @@ MAX_NAME_BYTES = 200
 """Of the folder of a checkpoint: a number and a temporary name's ending may follow, and file systems allow 255."""
 
 
+POLL_SECONDS = 0.005
+"""Between looks whether a checkpoint is complete."""
+
+
 class StopTraining(BaseException):
     """Leaves the user's loop at a report, where all workers are at the same point; no ``except Exception`` holds it."""
 
@@ -61,9 +66,8 @@ class _Log:
         self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
         self._control = TrainerControl(worker, worker.conf, SingleProcess(), self.progress)  # rank 0 decides for all
 
-    def record(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, numbers: dict[str, float], values: dict[str, Any]) -> dict[str, Any]:
         """Send one report, and return the fields of its checkpoint's record other than the files."""
-        numbers, values = split_metrics(metrics, self.worker.scrub)
         step = self._next_step(whole_number(numbers.get("step")))
         epoch = whole_number(numbers.get("epoch"))
         epoch = self.number if epoch is None else epoch
@@ -100,6 +104,8 @@ class _Reports(TrainFnUtils):
         self.worker, self._log = worker, _Log(worker)
         self._threads, self._pid = threads_now(), os.getpid()
         self._is_over = self._has_warned = False
+        self._newest: Upload | None = None
+        """The checkpoint of the newest report, unless it is copied beside the loop."""
         self._pending: Callable[[], None] | None = None
         """Completes the checkpoint of the newest report, once all ranks have copied their files."""
         if worker.rank == 0:
@@ -130,6 +136,7 @@ class _Reports(TrainFnUtils):
         self._refuse_others()
         _check_wishes(checkpoint_upload_mode, checkpoint_upload_fn)
         validate = validation_of(self.worker, validation)
+        parts = split_metrics(metrics, self.worker.scrub)  # on all ranks: what one of them refuses, no other waits for
         in_place = checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD
         if in_place:  # it has its name
             checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
@@ -149,7 +156,8 @@ class _Reports(TrainFnUtils):
             delete=deletes and not in_place,
             in_place=in_place,
         )
-        self._keep(upload, metrics, checkpoint, validate, beside=beside)
+        self._newest = None if beside else upload
+        self._keep(upload, parts, checkpoint, validate, beside=beside)
         self._leave(self._agreed_reason(beside=beside))
 
     def close(self) -> bool:
@@ -192,7 +200,7 @@ class _Reports(TrainFnUtils):
     def _keep(
         self,
         upload: Upload,
-        metrics: Mapping[str, Any],
+        parts: tuple[dict[str, float], dict[str, Any]],
         checkpoint: Checkpoint | None,
         validate: Validate | None,
         *,
@@ -201,7 +209,7 @@ class _Reports(TrainFnUtils):
         """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
         if not beside:
             upload.copy(checkpoint)
-        self._pending = self._recorded(upload, metrics, validate) if self.worker.rank == 0 else _nothing
+        self._pending = self._recorded(upload, parts, validate) if self.worker.rank == 0 else _nothing
         if not beside:
             return
         if self.worker.world_size == 1 and validate is None:  # what validates runs where the loop does
@@ -215,9 +223,11 @@ class _Reports(TrainFnUtils):
         else:
             self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
 
-    def _recorded(self, upload: Upload, metrics: Mapping[str, Any], validate: Validate | None) -> Callable[[], None]:
+    def _recorded(
+        self, upload: Upload, parts: tuple[dict[str, float], dict[str, Any]], validate: Validate | None
+    ) -> Callable[[], None]:
         """Record a report of rank 0, and return what completes its checkpoint."""
-        facts = self._log.record(metrics)
+        facts = self._log.record(*parts)
         # In process, the driver has written the events already.
         events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
 
@@ -269,13 +279,21 @@ class _Reports(TrainFnUtils):
 
     def get_checkpoint(self) -> Checkpoint | None:
         """Return the newest checkpoint of this run, or the one that it begins with: Ray itself knows none."""
+        self._wait_for_newest()
         newest = latest_checkpoint(self.worker.run_dir) or self.worker.init_dir()
         return None if newest is None else Checkpoint(str(newest))
 
     def get_all_reported_checkpoints(self, *_: Any, **__: Any) -> list[ReportedCheckpoint]:
         """Return the checkpoints that the run has kept, oldest first; wait for what this worker copies."""
         self.worker.checkpoints.thread.wait()
+        self._wait_for_newest()
         return [_reported(folder) for folder in all_checkpoints(self.worker.run_dir)]
+
+
+    def _wait_for_newest(self) -> None:
+        """Wait until rank 0 has completed the checkpoint that all ranks have copied."""
+        while self._newest is not None and self._newest.staging.exists():
+            time.sleep(POLL_SECONDS)
 
 
 class RayReports(_Reports, DistributedTrainFnUtils):

@@ -3,6 +3,7 @@
 import random
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -336,6 +337,31 @@ def on_ranks(folder, size, loop):
         for future in [pool.submit(run, rank) for rank in range(size)]:
             future.result()
     return channels
+
+
+@pytest.mark.parametrize("givers", [(0,), (1,), (0, 1, 2)])
+def test_every_rank_finds_the_checkpoint_that_was_just_reported(tmp_path, monkeypatch, givers):
+    complete = folders.Upload.complete
+    monkeypatch.setattr(folders.Upload, "complete", lambda *of: (time.sleep(0.2), complete(*of))[1])
+
+    def loop(one, rank):
+        for number in range(1, 4):
+            own = made(tmp_path / f"own-{rank}-{number}")
+            one.report({}, own if rank in givers else None)
+            assert Path(one.get_checkpoint().path).name == f"report-{number:06d}"
+            assert len(one.get_all_reported_checkpoints()) == number
+
+    on_ranks(tmp_path / "run", 3, loop)
+
+
+def test_a_report_that_is_refused_and_caught_counts_for_nothing(tmp_path):
+    channel = RecordingChannel()
+    one = make_reports(tmp_path, channel=channel)
+    one.report({"loss": 1.0})
+    with pytest.raises(TrainingError, match="a dict of metrics"):
+        one.report([1])
+    one.report({"loss": 0.5})
+    assert [(event.step, event.epoch) for event in channel.events] == [(1, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("mode", [CheckpointUploadMode.SYNC, ASYNC])
