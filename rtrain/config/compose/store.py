@@ -78,6 +78,11 @@ def free_keys(schemas: Schemas) -> set[str]:
     return {key for key, hint, _ in _plugin_fields(schemas) if _is_free(hint) and not _is_section(hint)}
 
 
+def users_keys(schemas: Schemas) -> set[str]:
+    """Return the keys of plugins whose values are mappings with names that only the user's own code knows."""
+    return {key for key, _, metadata in _plugin_fields(schemas) if not metadata.get("checked", True)}
+
+
 def _own_fields() -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:
     """Yield the fields of the sections that no plugin owns."""
     hints = hints_of(RtrainConf)

@@ -302,8 +302,11 @@ def raised_at(error: BaseException) -> str | None:
 
 def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> ConfigError:
     known = [one for one in dir(found) if not one.startswith("_")]
+    mark = ":" if path.startswith(f"{walked}:") else "."
+    if mark == ":":  # a function or class is meant, not what the module imports
+        known = [one for one in known if not isinstance(vars(found).get(one), ModuleType)]
     meant = closest(name, known)
-    hint = f"  {did_you_mean(f'{walked}.{meant}')}" if meant else None
+    hint = f"  {did_you_mean(f'{walked}{mark}{meant}')}" if meant else None
     return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
 
 

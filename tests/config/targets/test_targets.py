@@ -91,6 +91,12 @@ def test_a_wrong_name_gets_a_suggestion(parts):
     )
 
 
+@pytest.mark.parametrize(("path", "meant"), [("own_parts:Nett", "own_parts:Net"), ("own_parts:subproces", None)])
+def test_a_function_is_suggested_as_it_is_written_and_no_import_of_its_module(parts, path, meant):
+    text = error_of(locate, path, "trainer.train_loop", ())
+    assert text.partition("did you mean: ")[2] == (meant or "")
+
+
 def test_a_missing_module_is_named(parts):
     text = error_of(locate, "own_nothing.Net", "a._target_", ("own_nothing",))
     assert text.startswith("a._target_: there is no module 'own_nothing'.\n  put own_nothing.py into")

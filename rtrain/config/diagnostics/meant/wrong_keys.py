@@ -13,7 +13,7 @@ from omegaconf import DictConfig, ListConfig
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
 from rtrain.config.compose.nodes import joined
 from rtrain.config.compose.request import Request
-from rtrain.config.compose.store import free_keys
+from rtrain.config.compose.store import free_keys, users_keys
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.composition import Composition, leaves
@@ -80,7 +80,7 @@ class WrongKeys:
         if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
-        own = self._added(key, place) if key.startswith("vars.") else self._own_argument(key, place)
+        own = self._users_own(key, place) or self._own_argument(key, place)
         if own is not None:
             return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
@@ -104,7 +104,7 @@ class WrongKeys:
                 first, refused = meaning, self._checked(place, f"{sign}{short}={values[0]}")
                 why = self._said_of(expand_key(meaning.key), value, refused)
                 if isinstance(refused, IdleKeyError):  # another key would be another wish
-                    return Diagnostic(message, place, short, note=why)
+                    return Diagnostic(message, place, note=why)
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:
             return Diagnostic(message, place, note=others)
@@ -239,9 +239,18 @@ class WrongKeys:
     def _or_added(self, key: str, place: CliWord, meant: str) -> str | None:
         """Return the line that shows how to add ``key`` all the same; None where it is just a misspelling."""
         (parent, _, typed), name = key.rpartition("."), meant.rpartition(".")[2]
-        is_argument = parent in dict(self.keys.targets) and alike(typed, [name]) != name
+        is_argument = (parent in dict(self.keys.targets) and alike(typed, [name]) != name) or self._is_users(parent)
         added = self._added(key, place) if is_argument else None
         return f"or add it with {added}" if added is not None else None
+
+    def _users_own(self, key: str, place: CliWord) -> str | None:
+        """Return the word that adds a key of the user's, unless it is a misspelling of one that is there."""
+        parent, _, name = key.rpartition(".")
+        return self._added(key, place) if self._is_users(parent) and alike(name, self._below(parent)) is None else None
+
+    def _is_users(self, parent: str) -> bool:
+        """Return whether only the user's own code knows the keys below ``parent``."""
+        return any(f"{parent}.".startswith(f"{one}.") for one in ("vars", *users_keys(self._schemas)))
 
     def _own_argument(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds ``key`` if it is an argument of what is built there; None for another key."""

@@ -104,7 +104,9 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
     if named is None or hasattr(named, "load_from_checkpoint"):
         model = find_model(trained, frameworks(), device, named)
         log.warning(
-            "%s predicts from rows as the loop's shards have them; if the loop prepares them: %s", model.name, KEY
+            "%s predicts from rows as the loop's shards have them; if the loop prepares them, name what does so: %s",
+            model.name,
+            f"{KEY}=module:function",
         )
         return LoopPredictor(trained.info, model.name, model.function)
     with predicting(f"{KEY}={path}"):

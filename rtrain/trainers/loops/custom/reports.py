@@ -289,7 +289,6 @@ class _Reports(TrainFnUtils):
         self._wait_for_newest()
         return [_reported(folder) for folder in all_checkpoints(self.worker.run_dir)]
 
-
     def _wait_for_newest(self) -> None:
         """Wait until rank 0 has completed the checkpoint that all ranks have copied."""
         while self._newest is not None and self._newest.staging.exists():

@@ -27,7 +27,7 @@ OF_VAL = ("validation", "valid", "eval")
 """What Ray's examples call the split ``val``."""
 
 
-def find_split(dataset: Dataset | None, name: str) -> tuple[str, Split]:
+def find_split(dataset: Dataset | None, name: str | None) -> tuple[str, Split]:
     """Return the split, or the data set of several, that a loop asks for, and its own name.
 
     Raises:
@@ -35,8 +35,13 @@ def find_split(dataset: Dataset | None, name: str) -> tuple[str, Split]:
     """
     if dataset is None:
         raise TrainingError(
-            f"trainer.train_loop asks for the dataset shard '{name}', and the config has no dataset.",
+            f"trainer.train_loop asks for the dataset shard '{name or 'train'}', and the config has no dataset.",
             "Choose one (dataset=csv), or several by their names (datasets), or read the data in the loop.",
+        )
+    if name is None:
+        raise TrainingError(
+            "ray.train.get_dataset_shard() wants the name of a split or of a data set.",
+            f"The run has {', '.join(dataset.splits)}: ray.train.get_dataset_shard('{next(iter(dataset.splits))}').",
         )
     meant = _meant(dataset, name)
     if meant not in dataset.splits:

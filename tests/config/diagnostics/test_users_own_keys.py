@@ -1,0 +1,55 @@
+"""Mappings whose names only the user's code knows: a new name is added with ``+``, a misspelt one of theirs is told."""
+
+import shlex
+
+import pytest
+
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+
+TRAINERS = ("lightning", "transformers", "tensorflow", "jax", "xgboost", "lightgbm")
+OF_OTHERS = ("sleep", "num_steps", "momentum", "max_epochs", "batch", "epochs", "optim.momentum", "seed", "device")
+"""Names that mean something elsewhere."""
+
+
+def compose(tmp_path, trainer, words):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "own_loop.py").write_text("def train(config):\n    pass\n")
+    config = tmp_path / "own.yaml"
+    config.write_text(f"trainer: {{type: {trainer}, train_loop: 'own_loop:train', train_loop_config: {{lr: 0.1}}}}\n")
+    with Session(str(config), words, schemas()) as session:
+        return session.check()
+
+
+@pytest.mark.parametrize(
+    ("trainer", "name"), [*(("torch", name) for name in OF_OTHERS), *((trainer, "max_epochs") for trainer in TRAINERS)]
+)
+def test_a_new_name_is_added_by_the_proposed_word(tmp_path, trainer, name):
+    with pytest.raises(ConfigError) as refused:
+        compose(tmp_path, trainer, [f"trainer.train_loop_config.{name}=3"])
+    text = str(refused.value)
+    assert "did you mean" not in text
+    attempt = shlex.split(text.partition("try: ")[2])
+    (word,) = [one for one in attempt if "train_loop_config" in one]
+    assert word == f"+trainer.train_loop_config.{name}=3"
+    found = compose(tmp_path, trainer, [word]).resolved["trainer"]["train_loop_config"]
+    for part in name.split("."):
+        found = found[part]
+    assert found == 3
+
+
+def test_a_misspelt_name_is_told_and_may_be_added_all_the_same(tmp_path):
+    with pytest.raises(ConfigError) as refused:
+        compose(tmp_path, "torch", ["trainer.train_loop_config.lrr=0.2"])
+    text = str(refused.value)
+    assert "did you mean: trainer.train_loop_config.lr" in text
+    assert "or add it with +trainer.train_loop_config.lrr=0.2" in text
+
+
+@pytest.mark.parametrize("trainer", ["xgboost", "lightgbm"])
+def test_a_limit_that_a_loop_has_not_is_not_replaced_by_a_key_without_effect(tmp_path, trainer):
+    with pytest.raises(ConfigError) as refused:
+        compose(tmp_path, trainer, ["trainer.max_steps=3"])
+    assert "trainer.train_loop does the training" in str(refused.value)
+    assert "did you mean" not in str(refused.value)
