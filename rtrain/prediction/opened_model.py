@@ -75,7 +75,8 @@ def open_model(
     folder = find_checkpoint(Path(place), checkpoint)
     check_whole(folder)
     about = read_about(folder)
-    if about.info is None and needs_rows:
+    info = UNKNOWN if about.info is None or about.info.parts else about.info
+    if info is UNKNOWN and needs_rows:
         _check_rows(about, folder, words, overrides)
     own = trust or bool(about.seal)
     root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
@@ -90,7 +91,7 @@ def open_model(
     trained = LoadedCheckpoint(
         folder=folder.resolve(),
         conf=composed.conf.trainer,
-        info=about.info or UNKNOWN,
+        info=info,
         allow=composed.allow if own else Untrusted(),
         own_files=trust or wrote_files(folder),
     )
@@ -123,14 +124,16 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:
-    """Find out where the rows come from if training had no dataset.
+    """Find out where the rows come from if training had no dataset, or several.
 
     Raises:
         ConfigError: The user has to say it, or can't.
         CheckpointError: Nothing can.
     """
     if has_own_loop(about.trainer):
-        check_source(overrides, folder)
+        check_source(
+            overrides, folder, "by a loop that read its data itself" if about.info is None else "on several data sets"
+        )
     elif not trainer_of(about.trainer).brings_rows(about.trainer):
         raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: there are no rows to predict.")
     else:

@@ -96,7 +96,9 @@ class Opened:
                 choose rows for it that training did not keep back.
         """
         if self.info is UNKNOWN and split is not None:
-            raise ConfigError("the loop read its data itself: rtrain knows no splits of it.", "Leave --split out.")
+            raise ConfigError(
+                "a loop trained it without a dataset that is split: there are no splits.", "Leave --split out."
+            )
         reader = None if split is not None else self._reader()
         if reader is not None:
             self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")

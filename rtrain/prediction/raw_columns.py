@@ -1,4 +1,4 @@
-"""Rows for the predictor of a loop that read its data itself: the columns of a table as they are."""
+"""Rows for the predictor of a loop that had no dataset, or several: the columns of a table as they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = DatasetInfo(
     memory="stream",
     memory_reason="",
 )
-"""Stands for the dataset of training: rtrain knows none."""
+"""Stands for the dataset of training: rtrain knows none, or several, whose rows differ."""
 AS_THEY_ARE: Mapping[str, Any] = {
     "classes": None,
     "features": [],
@@ -34,15 +34,20 @@ AS_THEY_ARE: Mapping[str, Any] = {
 """``Dataset.encoding`` of a table without features, of which a reader keeps every column."""
 
 
-def check_source(words: Sequence[str], place: object) -> None:
+def check_source(words: Sequence[str], place: object, trained: str) -> None:
     """Refuse a prediction that doesn't say what reads the rows: no training has.
+
+    Args:
+        words: The user's.
+        place: The checkpoint.
+        trained: How it was trained, for the message.
 
     Raises:
         ConfigError: Says how.
     """
     if not any(f"dataset={name}" in words for name in confs()):
         raise ConfigError(
-            f"{place} was trained by a loop that read its data itself.",
+            f"{place} was trained {trained}.",
             "Name what reads the rows: dataset=csv dataset.path=new.csv",
         )
 

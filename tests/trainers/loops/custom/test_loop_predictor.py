@@ -175,7 +175,7 @@ def of_three(folder, config, more):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A loop on a CSV file of two numbers and two classes, and one without a dataset."""
+    """A loop on a CSV file of two numbers and two classes, one without a dataset, and one with several."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "pyproject.toml").write_text("")
     (folder / "own_centers.py").write_text(MODULE)
@@ -189,6 +189,8 @@ def project(tmp_path_factory):
     data = f"dataset: {{type: csv, path: {folder}/rows.csv, label: kind, ids: [id]}}\n"
     (folder / "own.yaml").write_text(trainer % ("train", ", train_loop_config: {note: a}") + data + rest)
     (folder / "alone.yaml").write_text(trainer % ("train_alone", "") + rest)
+    several = "".join(f"  {name}: {{type: csv, path: {folder}/rows.csv}}\n" for name in ("train", "held"))
+    (folder / "several.yaml").write_text(trainer % ("train_alone", "") + f"datasets:\n{several}" + rest)
     return folder
 
 
@@ -342,7 +344,14 @@ def test_files_that_somebody_changed_run_nothing(trained, tmp_path):
         rtrain.evaluate(folder)
 
 
-def test_a_loop_without_a_dataset_predicts_from_columns_as_they_are(without_data, project, tmp_path):
+@pytest.fixture(scope="module")
+def with_several(project):
+    return rtrain.fit(str(project / "several.yaml"))
+
+
+@pytest.mark.parametrize("data", ["without_data", "with_several"])
+def test_a_loop_without_one_dataset_predicts_from_columns_as_they_are(data, project, tmp_path, request):
+    without_data = request.getfixturevalue(data)
     words = ["dataset=csv", f"dataset.path={project}/rows.csv", "trainer.predictor=own_centers:alone"]
     assert rtrain.predict(without_data.path, tmp_path / "out.parquet", words) == 300
     found, given = parquet.read_table(tmp_path / "out.parquet"), csv.read_csv(project / "rows.csv")
@@ -357,10 +366,15 @@ def test_a_loop_without_a_dataset_predicts_from_columns_as_they_are(without_data
     assert own == pytest.approx({"num_rows": 300, "share": y.mean()})
 
 
-def test_a_loop_without_a_dataset_asks_what_reads_the_rows(without_data, tmp_path):
-    with pytest.raises(ConfigError, match="read its data itself") as caught:
-        rtrain.predict(without_data.path, tmp_path / "out.csv", ["dataset.path=rows.csv"])
-    assert "dataset=csv" in caught.value.hint
+@pytest.mark.parametrize(
+    ("data", "trained"), [("without_data", "read its data itself"), ("with_several", "on several data sets")]
+)
+def test_a_loop_without_one_dataset_asks_what_reads_the_rows(data, trained, tmp_path, request):
+    path = request.getfixturevalue(data).path
+    for words in ([], ["dataset.path=rows.csv"]):
+        with pytest.raises(ConfigError, match=trained) as caught:
+            rtrain.predict(path, tmp_path / "out.csv", words)
+        assert "dataset=csv" in caught.value.hint
 
 
 def test_declared_models_have_no_other_predictor(project):
