@@ -10,9 +10,10 @@ from typing import Any, Union, get_args, get_origin
 
 from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.core.object_type import ObjectType
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from rtrain.config.compose.aliases import GROUPS
+from rtrain.config.compose.nodes import children
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.value_types.fields import hints_of
 from rtrain.config.value_types.flags import with_flags
@@ -54,7 +55,17 @@ def _plugin_node(file: str, conf: type, group: str) -> ConfigNode:
 
 def _node(file: str, content: Any, group: str, package: str | None) -> ConfigNode:
     node = with_flags(with_units(OmegaConf.structured(content)))
+    _open_mappings(node)
     return ConfigNode(name=file, node=node, group=group, package=package, provider="rtrain")
+
+
+def _open_mappings(node: DictConfig) -> None:
+    """Let mappings of dataclasses take plain mappings, key by key too, which OmegaConf refuses; schemas check them."""
+    for _, _, child in children(node):
+        if isinstance(child, DictConfig):
+            if is_dataclass(child._metadata.element_type):
+                child._metadata.element_type = Any
+            _open_mappings(child)
 
 
 def open_keys(schemas: Schemas) -> set[str]:
