@@ -143,8 +143,11 @@ class LiveDisplay(LiveScreen):
         self._describe(epoch, detail=detail, completed=record.step, total=total)
 
     def event(self, event: Event) -> None:
-        """Show new metrics; keep a line of each epoch."""
+        """Show new metrics; keep a line of each epoch. Of a loop of the user's, reports are all that is known."""
         self._metrics.update(event.metrics)
+        if not self._rows:
+            total = self._limits.max_steps
+            self._describe(f"epoch {event.epoch}", f"step {event.step}", completed=event.step, total=total)
         if is_milestone(event):
             self._say(event_line(event, self._limits))
 

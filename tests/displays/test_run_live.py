@@ -9,6 +9,7 @@ from rich.console import Console
 
 from rtrain.displays.run_live import LiveDisplay, clock
 from rtrain.run_lines import Limits
+from rtrain.runs.events import Event
 from rtrain.runs.records import ProgressRecord
 
 
@@ -60,6 +61,18 @@ def test_a_step_may_take_longer_than_a_minute(display, now):
     now[0] += 64
     display.progress(a_record(5))
     assert "  1 rows/s" in shown(display)
+
+
+def test_reports_move_it_where_nothing_else_tells_of_steps(display, now):
+    display._describe("starting workers", detail="")
+    display.event(Event.at(now[0], step=7, epoch=3, metrics={"loss": 1.0}))
+    text = shown(display)
+    assert "epoch 3" in text
+    assert "step 7" in text
+    assert "starting workers" not in text
+    display.progress(a_record(510))
+    display.event(Event.at(now[0], step=511, epoch=5, metrics={"loss": 0.5}))
+    assert "epoch 6/10" in shown(display)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.9, "0:00"), (59, "0:59"), (61, "1:01"), (3661, "1:01:01")])
