@@ -95,7 +95,7 @@ class Trial:
 
     @property
     def copied_step(self) -> int:
-        """The step of the newest checkpoint of another trial that it went on from; 0 if there is none."""
+        """The step of the newest checkpoint that it took over from another trial; 0 without one."""
         return int(self.lineage[-1].get("step", 0)) if self.lineage else 0
 
     def point_now(self, axes: Sequence[Axis]) -> Point:

@@ -244,7 +244,7 @@ class WrongKeys:
         return f"or add it with {added}" if added is not None else None
 
     def _users_own(self, key: str, place: CliWord) -> str | None:
-        """Return the word that adds a key of the user's, unless it is a misspelling of one that is there."""
+        """Return the word that adds a key of the user's, unless it misspells one that exists."""
         parent, _, name = key.rpartition(".")
         return self._added(key, place) if self._is_users(parent) and alike(name, self._below(parent)) is None else None
 

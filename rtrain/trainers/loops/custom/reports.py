@@ -44,7 +44,7 @@ MAX_NAME_BYTES = 200
 
 
 POLL_SECONDS = 0.005
-"""Between looks whether a checkpoint is complete."""
+"""How often a rank checks whether rank 0 has completed a checkpoint."""
 
 
 class StopTraining(BaseException):
@@ -105,7 +105,7 @@ class _Reports(TrainFnUtils):
         self._threads, self._pid = threads_now(), os.getpid()
         self._is_over = self._has_warned = False
         self._newest: Upload | None = None
-        """The checkpoint of the newest report, unless it is copied beside the loop."""
+        """The checkpoint of the newest report; None for one that a thread copies."""
         self._pending: Callable[[], None] | None = None
         """Completes the checkpoint of the newest report, once all ranks have copied their files."""
         if worker.rank == 0:
