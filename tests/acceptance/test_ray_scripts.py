@@ -177,7 +177,7 @@ def test_a_script_trains_as_by_rays_own_trainer(script, project):
         assert found[2][-1] < found[2][0]
     else:
         assert found[2] == pytest.approx(by_ray, rel=1e-3)
-    shown = ", ".join(f"{found[size][-1]:.4f}" if size in found else "not there" for size in (0, 1, 2))
+    shown = ", ".join(f"{found[size][-1]:.4f}" if size in found else "(2 only)" for size in (0, 1, 2))
     update(script, shown, f"{by_ray[-1]:.4f}")
 
 
