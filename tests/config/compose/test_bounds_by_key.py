@@ -25,6 +25,8 @@ def test_each_way_to_write_it_means_the_same(sign, word):
     ("word", "said"),
     [
         ("run.stop.bounds.score.mx=4", "did you mean: run.stop.bounds.score.max"),
+        ("run.stop.bounds.score.maximum=4", "did you mean: run.stop.bounds.score.max"),
+        ("run.stop.bounds={score: {maximum: 4}}", "did you mean: max"),
         ("run.stop.bounds.score.max=abc", "run.stop.bounds.score.max: must be a number, not 'abc'"),
         ("run.stop.bounds.score=4", "run.stop.bounds.score: must be a mapping, not 4"),
         ("run.stop.bounds.score={}", "needs min, max, or both"),

@@ -193,7 +193,8 @@ class WrongKeys:
             yield from in_full(key, value, keys.confs)
             keys = replace(keys, known=self._composition.keys_of_hydra, confs=())
         if own:
-            keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
+            others = [one for one in keys.known if one.rpartition(".")[0] != parent]  # the wrong key may be among them
+            keys = replace(keys, known=[*others, *own], confs=[(parent, owner), *keys.confs])
         yield from keys.meanings(key, value)
 
     def checked_word(self, place: CliWord, sign: str, key: str, value: str | None) -> str | None:
