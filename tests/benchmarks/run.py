@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,11 +77,15 @@ def startup(times: int) -> None:
 
 def whole(times: int, max_workers: int = 2) -> None:
     """Whole processes, from nothing to a trained model: a declared one, and the script's own function as a loop."""
-    for workers, goal in ((0, 0.2), (1, 0.5), (2, 0.5))[: max_workers + 1]:
-        peer = [sys.executable, str(PEERS / "ray_train_script.py"), str(max(workers, 1))]
-        for name, fit in (("digits MLP", MLP), ("its loop", ["fit", str(PEERS / "loop.yaml")])):
-            ours = [RTRAIN, *fit, f"num_workers={workers}"]
-            compare(f"{name}, num_workers={workers} / script", ours, peer, goal, times)
+    with tempfile.TemporaryDirectory() as project:
+        (Path(project) / "pyproject.toml").touch()
+        for file in ("loop.yaml", "ray_train_script.py"):
+            shutil.copy(PEERS / file, project)
+        for workers, goal in ((0, 0.2), (1, 0.5), (2, 0.5))[: max_workers + 1]:
+            peer = [sys.executable, str(PEERS / "ray_train_script.py"), str(max(workers, 1))]
+            for name, fit in (("digits MLP", MLP), ("its loop", ["fit", str(Path(project) / "loop.yaml")])):
+                ours = [RTRAIN, *fit, f"num_workers={workers}"]
+                compare(f"{name}, num_workers={workers} / script", ours, peer, goal, times)
 
 
 def epochs(times: int, num_epochs: int = 20) -> None:
