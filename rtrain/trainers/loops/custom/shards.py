@@ -115,6 +115,9 @@ class LocalShard:
             batch_size: Rows of each; None for as many as are read at a time.
             drop_last: Leave the last batch out if it has fewer rows.
             others: What Ray's ``iter_batches`` takes as well.
+
+        Raises:
+            ValueError: ``batch_size`` is below 1.
         """
         if _is_plain(others):
             return self._batches(batch_size, drop_last)
@@ -140,6 +143,10 @@ class LocalShard:
             collate_fn: Makes a batch of the arrays by column.
             drop_last: As for ``iter_batches``.
             others: What Ray's ``iter_torch_batches`` takes as well.
+
+        Raises:
+            KeyError: ``dtypes`` lacks a column, which Ray's shards on workers refuse as well.
+            ValueError: ``batch_size`` is below 1, or ``collate_fn`` is given beside ``dtypes`` or ``device``.
         """
         if not _is_plain(others):
             given = {"dtypes": dtypes, "device": device, "collate_fn": collate_fn, "drop_last": drop_last}
@@ -165,6 +172,13 @@ class LocalShard:
         return dataset_of(self._split).iterator()
 
     def _batches(self, batch_size: int | None, drop_last: bool) -> Iterator[dict[str, np.ndarray]]:
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(
+                f"batch_size must be at least 1, or None for as many rows as are read at a time: {batch_size}."
+            )
+        return self._read(batch_size, drop_last)
+
+    def _read(self, batch_size: int | None, drop_last: bool) -> Iterator[dict[str, np.ndarray]]:
         if batch_size is None:
             yield from (dict(columns) for columns in self._split.own_rows(0, 1) if _num_rows(columns))
             return
@@ -204,7 +218,11 @@ def _tensors(batch: dict[str, np.ndarray], dtypes: Any, device: Any) -> dict[str
     import torch
 
     def dtype(name: str) -> Any:
-        return dtypes.get(name) if isinstance(dtypes, Mapping) else dtypes
+        if not isinstance(dtypes, Mapping):
+            return dtypes
+        if name not in dtypes:
+            raise KeyError(f"dtypes names no type for the column '{name}': name all columns ({', '.join(batch)}).")
+        return dtypes[name]
 
     # A copy: what shares the memory of the split must not be changed in place by a loop.
     return {name: torch.as_tensor(np.array(values), dtype=dtype(name), device=device) for name, values in batch.items()}

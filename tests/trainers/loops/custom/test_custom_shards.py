@@ -52,8 +52,22 @@ def test_torch_batches_have_the_types_that_are_asked_for(shard):
     assert (batch["x"].dtype, batch["y"].dtype) == (torch.float32, torch.int64)
     batch = next(iter(shard.iter_torch_batches(batch_size=4, dtypes=torch.float64)))
     assert (batch["x"].dtype, batch["y"].dtype) == (torch.float64, torch.float64)
-    batch = next(iter(shard.iter_torch_batches(batch_size=4, dtypes={"y": torch.int32}, device="cpu")))
-    assert (batch["x"].dtype, batch["y"].dtype) == (torch.float32, torch.int32)
+    batch = next(
+        iter(shard.iter_torch_batches(batch_size=4, dtypes={"x": torch.float16, "y": torch.int32}, device="cpu"))
+    )
+    assert (batch["x"].dtype, batch["y"].dtype) == (torch.float16, torch.int32)
+
+
+def test_types_of_some_columns_are_refused_as_ray_does_on_workers(shard):
+    with pytest.raises(KeyError, match="no type for the column 'x': name all columns"):
+        next(iter(shard.iter_torch_batches(dtypes={"y": torch.int32})))
+
+
+@pytest.mark.parametrize("method", ["iter_batches", "iter_torch_batches"])
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_a_batch_without_rows_is_refused(shard, method, batch_size):
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        getattr(shard, method)(batch_size=batch_size)
 
 
 def test_a_batch_may_be_changed_in_place(shard, dataset):
