@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,9 +62,19 @@ def check_model_class(kind: Any, conf: Conf) -> None:
 
 
 def build_optimizer(conf: Conf, steps: int | None, allow: tuple[str, ...]) -> Any:
-    """Build the optimizer."""
+    """Build the optimizer.
+
+    Raises:
+        ConfigError: It can't be built, is none, or Keras would ignore an argument.
+    """
     node = fill_lengths(conf.optimizer, steps, "trainer.optimizer")
-    optimizer = build(node, "trainer.optimizer", allow)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer = build(node, "trainer.optimizer", allow)
+    for warning in caught:
+        if "will be ignored" in str(warning.message):  # as Keras says of decay
+            raise ConfigError(f"trainer.optimizer: {warning.message}", "Leave the argument out.")
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         made = type(optimizer).__name__
         raise ConfigError(f"trainer.optimizer: {node['_target_']} makes a {made}, not a Keras optimizer.")

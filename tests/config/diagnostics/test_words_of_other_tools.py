@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -186,7 +187,12 @@ def check_free_places(key: str, trainer: dict[str, Any], allow: Sequence[str]) -
     if part in TARGETS and rest[:-1] and isinstance(node, dict) and trainer["type"] != "transformers":
         check_node(node, f"trainer.{part}", allow, provided={"params", "optimizer"})
         if node["_target_"].startswith("keras.optimizers."):
-            build(node, f"trainer.{part}", allow)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", ".* will be ignored")  # which the trainer's check refuses
+                try:
+                    build(node, f"trainer.{part}", allow)
+                except UserWarning as error:
+                    raise ConfigError(str(error)) from error
     elif key.startswith("trainer.params"):
         check_names(node, *PARAMETERS[trainer["type"]](), schemas().trainer[trainer["type"]])
     elif part == "arguments":

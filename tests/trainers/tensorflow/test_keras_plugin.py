@@ -158,6 +158,12 @@ def test_averages_that_would_never_become_the_weights_are_refused(around):
             check(make_conf(optimizer=optimizer))
 
 
+@pytest.mark.parametrize("name", ["Adam", "SGD", "RMSprop"])
+def test_an_argument_that_keras_would_ignore_is_refused(name):
+    with pytest.raises(ConfigError, match=r"trainer\.optimizer: Argument `decay` .* will be ignored"):
+        check(make_conf(optimizer={"_target_": f"keras.optimizers.{name}", "decay": 0.1}))
+
+
 @pytest.fixture
 def this_file_may_be_named(monkeypatch):
     monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {__name__})
