@@ -41,7 +41,7 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
     """
     filling: Any = torch.utils.deterministic
     threads, fill = torch.get_num_threads(), filling.fill_uninitialized_memory
-    strict = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    strict = _determinism()
     benchmark = torch.backends.cudnn.benchmark
     workspace = os.environ.get(CUBLAS_WORKSPACE)
     if deterministic and worker.use_gpu:
@@ -59,8 +59,14 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(strict[0], warn_only=strict[1])
+        if _determinism() != strict:  # the call imports torch's compiler, which takes seconds
+            torch.use_deterministic_algorithms(strict[0], warn_only=strict[1])
         filling.fill_uninitialized_memory = fill
         torch.backends.cudnn.benchmark = benchmark
         if workspace is None:
             os.environ.pop(CUBLAS_WORKSPACE, None)
+
+
+def _determinism() -> tuple[bool, bool]:
+    """Tell whether kernels have to repeat their results, and whether those that can't only warn."""
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
