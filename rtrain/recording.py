@@ -32,6 +32,7 @@ from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.verify import set_aside, without_record
 from rtrain.storage.mirror import Mirror, mirror_run
+from rtrain.tracking.trackers import Trackers, logged_run
 from rtrain.trainers.loops.monitor import goal_names
 
 
@@ -61,6 +62,7 @@ def recorded(
         observer = LoggingObserver(observer)
         recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
         mirror = _start_mirror(prepared, recorder)
+        trackers = _start_trackers(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
         with driver_log(run_dir, prepared.composed.scrub):
             try:
@@ -88,6 +90,7 @@ def recorded(
                 train = time.monotonic() - began
                 manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
                 recorder.close()
+                _end_trackers(trackers, prepared.stop, recorder)
                 if mirror is not None:
                     _end_mirror(mirror, patience, prepared.stop, recorder)
                 observer.ended(run_dir, manifest)
@@ -133,6 +136,22 @@ def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Re
         lacks = f"{len(ending.missing)} checkpoints" if ending.missing else "the end of the run"
         recorder.observer.notice(f"{url} lacks {lacks} ({ending.error}); everything is in {recorder.run_dir}")
     recorder.write()
+
+
+def _start_trackers(prepared: Prepared, recorder: Recorder) -> Trackers | None:
+    conf = prepared.composed.conf.run
+    if not conf.loggers:
+        return None
+    sweep = recorder.run_dir.parent if prepared.composed.sweep else None
+    run = logged_run(recorder.run_dir, recorder.manifest, conf, sweep)
+    return Trackers(conf, run, prepared.composed.scrub, recorder.observer.notice)
+
+
+def _end_trackers(trackers: Trackers | None, stop: StopRequest, recorder: Recorder) -> None:
+    """Wait for the trackers of a run that is over. One more signal ends the waiting."""
+    if trackers is not None:
+        before = stop.num_signals
+        trackers.finish(recorder.run_dir, recorder.manifest, lambda: stop.num_signals > before)
 
 
 def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:

@@ -24,6 +24,8 @@ LEFT_BY_LIBRARIES = (
     "KMP_",
     "TORCH",
     "PYTORCH_",
+    "WANDB_SERVICE",
+    "CRC32C_SW_MODE",
     "PYTEST_CURRENT_TEST",
     "COLUMNS",
     "LINES",

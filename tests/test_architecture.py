@@ -30,8 +30,8 @@ LAYERS = [
     {"engine"},
     {"trainers.*"},
     {"trainers"},
-    {"datasets", "cluster", "interrupts", "schedulers", "driver_log"},
-    {"searches", "run_lines"},
+    {"datasets", "cluster", "interrupts", "schedulers", "driver_log", "tracking"},
+    {"searches", "run_lines", "loggers"},
     {"plugins", "terminal", "callers_view"},
     {"storage"},
     {"config"},
@@ -65,6 +65,9 @@ OWNERS = {
     "flax": ("models/jax.py", "trainers/jax"),
     "optax": ("trainers/jax",),
     "rich": ("cli", "displays"),
+    "tensorboardX": ("loggers/tensorboard.py",),
+    "mlflow": ("loggers/mlflow.py",),
+    "wandb": ("loggers/wandb.py",),
 }
 
 

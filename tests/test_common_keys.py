@@ -41,6 +41,12 @@ TESTS = {
     "run.resume": "tests/test_resuming.py::test_must_needs_a_run_of_this_config",
     "run.resume_data": "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted",
     "run.storage_timeout_seconds": "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly",
+    "run.loggers": "tests/tracking/test_trackers.py::test_a_run_is_in_each_tracker_that_it_names",
+    "run.loggers_timeout_seconds": (
+        "tests/tracking/test_trackers.py::test_a_tracker_that_hangs_is_given_up_and_the_run_says_so"
+    ),
+    "run.tags": "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret",
+    "run.notes": "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret",
     "run.show_output": (
         "tests/trainers/loops/custom/test_shown_output.py"
         "::test_output_in_this_process_is_shown_once_or_not_at_all_and_is_in_the_log[none-0]"

@@ -59,6 +59,12 @@ STORAGE = Need(
     keys=("run.storage",),
     portable=True,
 )
+LOGGERS = Need(
+    met=lambda way: bool(way.conf.run.loggers),
+    otherwise="the metrics go to no tracker",
+    instead="Name one: run.loggers=[tensorboard]",
+    keys=("run.loggers",),
+)
 
 
 class ChoiceError(ValueError):
@@ -261,7 +267,11 @@ class RunConf:
     """Where a run is recorded and what holds for it as a whole."""
 
     scalar: ClassVar[str] = "name"
-    needs: ClassVar[Rules] = (STORAGE.of("storage_timeout_seconds"), RESUMES.of("resume_data"))
+    needs: ClassVar[Rules] = (
+        STORAGE.of("storage_timeout_seconds"),
+        LOGGERS.of("loggers_timeout_seconds"),
+        RESUMES.of("resume_data"),
+    )
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"
     """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a
@@ -300,6 +310,20 @@ class RunConf:
 
     init_from: str | None = None
     """Checkpoint, or run, whose weights a new run begins with; its optimizer and progress are left behind."""
+
+    loggers: dict[str, Any] | None = field(default_factory=dict)
+    """Trackers that the metrics go to, each with keys of its own: ``{mlflow: {tracking_uri: http://host:5000}}``, or a
+    list of names: ``[tensorboard, csv]``. Those that are typed come beside those of a file; ``run.loggers=null`` takes
+    out all, ``run.loggers.csv=null`` one."""
+
+    loggers_timeout_seconds: Annotated[float, Field(ge=0)] = 60.0
+    """At the end of a run: how long a tracker may take nothing before the run ends without it."""
+
+    tags: list[str] = field(default_factory=list)
+    """Words to find the run by, in trackers too."""
+
+    notes: str | None = None
+    """What you want to remember of the run; trackers show it."""
 
     stop: StopConf = field(default_factory=StopConf)
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
@@ -382,6 +406,7 @@ class Schemas:
     dataset: Mapping[str, type]
     sweep: Mapping[str, type] = field(default_factory=dict)
     scheduler: Mapping[str, type] = field(default_factory=dict)
+    logger: Mapping[str, type] = field(default_factory=dict)
     part: Mapping[str, type] = field(default_factory=dict)
     """Of the data sets in ``datasets``."""
 
@@ -393,5 +418,6 @@ class Schemas:
             "sweep": self.sweep,
             "sweep/scheduler": self.scheduler,
             "datasets": self.part,
+            "run/loggers": self.logger,
         }
         return groups[name]

@@ -60,9 +60,11 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     sweep = parts["sweep"]
     if sweep is not None and sweep.scheduler is not None:
         sweep.scheduler = _plugin_conf("sweep/scheduler", sweep.scheduler, schemas, problems)
+    loggers = _logger_confs(data.get("run"), schemas, problems)
     if problems:
         raise InvalidError(problems)
     assert isinstance(conf, RtrainConf)
+    conf.run.loggers = loggers
     conf.trainer, conf.dataset, conf.datasets, conf.sweep = parts["trainer"], parts["dataset"], sets, sweep
     return conf
 
@@ -105,6 +107,22 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
     return _checked(
         schemas.group(group)[name], {key: value for key, value in node.items() if key != "type"}, where, problems
     )
+
+
+def _logger_confs(run: Any, schemas: Schemas, problems: list[Problem]) -> dict[str, Any]:
+    """Return the keys of each logger that is not turned off, by name."""
+    named = run.get("loggers") if isinstance(run, Mapping) else None
+    known, found = tuple(schemas.logger), {}
+    for name, node in named.items() if isinstance(named, Mapping) else ():
+        where = f"run.loggers.{name}"
+        if name not in known:
+            message = f"there is no logger '{name}'; there are: {', '.join(known)}"
+            problems.append(Problem(key=where, message=message, known=known, word=str(name)))
+        elif isinstance(node, Mapping):
+            found[name] = _checked(schemas.logger[name], dict(node), where, problems)
+        elif node is not None:
+            problems.append(Problem(key=where, message=f"must be a mapping of its keys, not {as_written(node)}"))
+    return found
 
 
 @cache

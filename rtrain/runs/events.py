@@ -100,7 +100,7 @@ def newest_first(path: Path) -> Iterator[Event]:
     """Yield what ``read_events`` does, the newest one first; only as much of the file is read as is asked for."""
     before = math.inf
     for line in _lines_from_the_end(path):
-        entry = _entry(line)
+        entry = parse_line(line)
         if isinstance(entry, Event):
             if entry.step <= before:
                 yield entry
@@ -110,7 +110,7 @@ def newest_first(path: Path) -> Iterator[Event]:
 
 def reaches_step(path: Path, step: int) -> bool:
     """Return whether a file holds a report of this step or a later one, training that was done again included."""
-    entries = map(_entry, _lines_from_the_end(path))
+    entries = map(parse_line, _lines_from_the_end(path))
     return any(isinstance(entry, Event) and entry.step >= step for entry in entries)
 
 
@@ -139,12 +139,12 @@ def damaged_lines(path: Path) -> Iterator[int]:
         number, begins = 0, True
         while line := file.readline(LINE_BYTES + 1):
             number += begins
-            if begins and (len(line) > LINE_BYTES or _entry(line) is None):
+            if begins and (len(line) > LINE_BYTES or parse_line(line) is None):
                 yield number
             begins = line.endswith(b"\n")
 
 
-def _entry(line: bytes) -> Event | int | None:
+def parse_line(line: bytes) -> Event | int | None:
     """Return what a line says: an event, or the step that training went back to; None if it is damaged."""
     try:
         said = parse_json(line)

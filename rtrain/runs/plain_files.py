@@ -17,7 +17,7 @@ MAX_BYTES = 64 << 20
 MAX_DEPTH = 100
 """How deeply JSON may be nested."""
 OWN_FILES = (".lock", "manifest.json", "config.yaml", "events.jsonl")
-OWN_FOLDERS = (".hydra", "checkpoints", "logs")
+OWN_FOLDERS = (".hydra", "checkpoints", "loggers", "logs")
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -139,6 +139,7 @@ def strange_entries(run_dir: Path) -> Iterator[StrangeFileError]:
     inner = {
         ".hydra": (stat.S_IFREG,),
         "checkpoints": (stat.S_IFDIR, stat.S_IFREG),
+        "loggers": (stat.S_IFREG,),
         "logs": (stat.S_IFREG, stat.S_IFDIR),
     }
     checks: list[tuple[Path, tuple[int, ...]]] = [(run_dir / name, (stat.S_IFREG,)) for name in OWN_FILES]

@@ -39,6 +39,14 @@ NOT_TRAINED = [
         "::test_output_in_this_process_is_shown_once_or_not_at_all_and_is_in_the_log",
         "run.show_output",
     ),
+    *shown("tests/tracking/test_trackers.py::test_a_run_is_in_each_tracker_that_it_names", "run.loggers"),
+    *shown(
+        "tests/tracking/test_trackers.py::test_a_tracker_that_hangs_is_given_up_and_the_run_says_so",
+        "run.loggers_timeout_seconds",
+    ),
+    *shown(
+        "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret", "run.tags", "run.notes"
+    ),
     *shown(
         "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly", "run.storage_timeout_seconds"
     ),

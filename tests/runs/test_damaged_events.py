@@ -103,8 +103,8 @@ def test_a_run_that_goes_on_reads_the_end_of_its_events_alone(tmp_path, monkeypa
     write_events(path, map(event, range(2000)))
     monkeypatch.setattr(module, "BLOCK_BYTES", 1000)
     seen = []
-    parse = module._entry
-    monkeypatch.setattr(module, "_entry", lambda line: seen.append(line) or parse(line))
+    parse = module.parse_line
+    monkeypatch.setattr(module, "parse_line", lambda line: seen.append(line) or parse(line))
     assert next(newest_first(path)).step == 1999
     assert len(seen) == 1
     recorder = Recorder(tmp_path, make_manifest(run_id="run", attempts=[{}]), SilentObserver(), config="")

@@ -36,7 +36,11 @@ CHOOSABLE = ("trainer", "dataset", "sweep")
 FREE = "trainer.params."
 """Where any key may be set without a ``+``: a library's own parameters, whose names the plugin knows and checks."""
 
+LOGGERS = "run.loggers"
+"""A mapping for which a list of its names may stand."""
+
 _WORD = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^=]*)(?P<rest>=.*)?", re.DOTALL)
+_NAMES = re.compile(r"\[?([A-Za-z]\w*(?:, ?[A-Za-z]\w*)*)?\]?")
 _OPTION = re.compile(r"[\w.\-/]+(,[\w.\-/]+)*|(choice|glob|shuffle|sort)\(.*\)|\[[\w.\-/, ]*\]")
 
 
@@ -76,11 +80,25 @@ def expand_word(word: str) -> list[str]:
         return [f"{dotted}=null", f"++{dotted}={value}"]
     if sign == "" and value is not None and dotted.startswith(FREE):
         return [f"++{dotted}={value}"]
+    if key == LOGGERS and value is not None:
+        return [f"{key}=null" if value in ("null", "None", "[]") else f"++{key}={_mapping_of_names(value)}"]
     if dotted in CHOOSABLE and sign in ("", "++") and value in ("null", "None"):
         return [f"~{dotted}"]
     if dotted.replace(".", "/") in GROUPS.values():
         return [_choice(sign, dotted, value)]
     return [f"{sign}{key}" + ("" if value is None else f"={value}")]
+
+
+def _mapping_of_names(value: str) -> str:
+    """Return a name, or a list of names, as a mapping of them to nothing else; other values unchanged."""
+    match = _NAMES.fullmatch(value.strip())
+    if (
+        match is None
+        or (value.startswith("[") != value.endswith("]"))
+        or (match[1] and "," in match[1] and value[0] != "[")
+    ):
+        return value
+    return "{" + ",".join(f"{name.strip()}:{{}}" for name in (match[1] or "").split(",") if name) + "}"
 
 
 def expand_key(key: str) -> str:
@@ -95,6 +113,7 @@ def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
     """Move short names at the top level of a config to where they belong, and those of a sweep's parameters."""
     for short in [key for key in data if key in KEYS or key in GROUPS]:
         _place(data, short, data.pop(short), file)
+    _expand_names(data)
     hydra = data.get("hydra")
     sweeper = hydra.get("sweeper") if isinstance(hydra, dict) else None
     params = sweeper.get("params") if isinstance(sweeper, dict) else None
@@ -102,6 +121,15 @@ def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
         words = [text for key, value in params.items() for text in expand_word(f"{key}={value}")]
         pairs = [split_word(word) for word in words]
         sweeper["params"] = {f"{sign}{key}": value for sign, key, value in pairs}
+
+
+def _expand_names(data: dict[str, Any]) -> None:
+    """Make a mapping of the loggers that a config only names."""
+    run = data.get("run")
+    named = run.get("loggers") if isinstance(run, dict) else None
+    names = [named] if isinstance(named, str) and "${" not in named else named
+    if isinstance(run, dict) and isinstance(names, list) and all(isinstance(one, str) for one in names):
+        run["loggers"] = {name: {} for name in names}
 
 
 def expand_defaults(defaults: list[Any], *, relative: bool) -> list[Any]:

@@ -63,7 +63,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("mlp", ["lr", "=", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),
         ("mlp", ["model=nets_of_mine.py"], "'model={_target_: nets_of_mine.Net}'"),
         ("mlp", ["use_deterministic_mode=true"], "try: rtrain fit mlp trainer.deterministic=true"),  # what says nothing
-        ("mlp", ["exp_manager.create_wandb_logger=true"], "metrics are written to events.jsonl"),  # a topic
+        ("mlp", ["exp_manager.create_wandb_logger=true"], "metrics are in events.jsonl"),  # a topic
         ("mlp", ["checkpoint.folder=x"], "checkpoints are written as run.checkpoint says"),  # what the section is about
         ("mlp", ["activation_checkpoint.mode=full"], "trainer.strategy_options.activation_checkpointing=true"),
         ("lightgbm", ["valid_sets=val"], "try: rtrain fit lightgbm 'trainer.eval_splits=[val]'"),  # null is its default

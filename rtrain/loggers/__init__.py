@@ -1,0 +1,1 @@
+"""What brings the metrics of runs to trackers: a file for each tracker."""

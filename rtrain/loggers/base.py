@@ -1,0 +1,100 @@
+"""The contract of a logger, which brings what runs report to a tracker."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rtrain.runs.events import Event
+
+CUT = " [cut short]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedRun:
+    """What a tracker is told of a run before its metrics. Secrets are masked."""
+
+    id: str
+    """Name of the run directory, which no other run has."""
+    name: str
+    """``run.name``, which runs of the same config share."""
+    folder: Path
+    """The run directory."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """The resolved config, flat: ``trainer.optimizer.lr``. Values are numbers, truth values, texts, or None."""
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    """The parameters that have other values than when the run began, since it was resumed with them."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Where the run comes from: ``command``, ``run_dir``, ``trainer``, ``git_commit`` and the like."""
+    tags: Sequence[str] = ()
+    notes: str | None = None
+    sweep: Path | None = None
+    """The folder of the sweep that the run is a trial of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivered:
+    """What a tracker has got of a run so far, by this process or by earlier ones."""
+
+    events: int = 0
+    step: int = -1
+    """The newest step; -1: none."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """What ``open`` returned last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    status: str
+    """``succeeded``, ``failed``, ``interrupted`` or ``preempted``."""
+    reason: str | None
+    checkpoints: Mapping[str, Path] = field(default_factory=dict)
+    """The folders of the checkpoints ``best`` and ``last``, where there are some."""
+
+
+class Logger(ABC):
+    """Brings one run to a tracker. All methods are called by one thread of the driver, never by that which trains.
+
+    What a method raises is told the user once; later a new instance is made, opened, and asked again.
+
+    Args:
+        conf: Its keys, as the config has them below ``run.loggers``.
+    """
+
+    Conf: ClassVar[type]
+    """Dataclass of its keys."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Modules that must be importable."""
+    extra: ClassVar[str | None] = None
+    """The extra of rtrain that brings them."""
+
+    def __init__(self, conf: Any) -> None:
+        self.conf = conf
+
+    @abstractmethod
+    def open(self, run: LoggedRun, delivered: Delivered) -> Mapping[str, str]:
+        """Connect, and begin the run at the tracker, or continue the one that ``delivered.ids`` names.
+
+        Returns:
+            What names the run at the tracker. Other ids than before: everything is sent again.
+        """
+
+    @abstractmethod
+    def log(self, events: Sequence[Event]) -> None:
+        """Send events, in their order. A tracker may get the same events a second time if a process was killed."""
+
+    def end(self, outcome: Outcome) -> None:  # noqa: B027 - not every tracker asks
+        """Hear that the run is over. It may still be resumed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of everything; called in any case, after failures too."""
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text that has at most ``most`` characters, marked where it was cut."""
+    return text if len(text) <= most else text[: most - len(CUT)] + CUT

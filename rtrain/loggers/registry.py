@@ -1,0 +1,5 @@
+"""Which loggers there are: the files beside this one, and the entry points ``rtrain.loggers``."""
+
+from rtrain.plugins import PluginFiles
+
+LOGGERS = PluginFiles("run.loggers", "rtrain.loggers", "Logger")

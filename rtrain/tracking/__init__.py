@@ -1,0 +1,1 @@
+"""Brings what is in a run directory to trackers, beside the training."""

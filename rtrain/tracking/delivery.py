@@ -1,0 +1,148 @@
+"""A thread that brings a run's events to one tracker; training never waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import first_line
+from rtrain.loggers.base import Delivered, LoggedRun, Logger, Outcome
+from rtrain.runs.events import events_file
+from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.plain_files import read_json
+from rtrain.tracking.position import Position, read_new
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "loggers"
+"""In a run directory: what each logger has delivered."""
+POLL_SECONDS = 1.0
+"""How often a run's events are looked at."""
+BACKOFF_SECONDS = (1.0, 60.0)
+"""The first and the longest wait after a failure; each is twice as long as the one before."""
+ENDING_BACKOFF_SECONDS = 2.0
+"""The longest wait once the run is over."""
+
+
+class Delivery:
+    """Brings a run to a tracker until it is told to end.
+
+    Args:
+        name: Of the logger.
+        make: Makes the logger; again after each failure.
+        run: What the tracker is told of the run.
+        notice: Takes a line for the user, without secrets.
+    """
+
+    def __init__(self, name: str, make: Callable[[], Logger], run: LoggedRun, notice: Callable[[str], None]) -> None:
+        self.name, self._make, self._run_of, self._notice = name, make, run, notice
+        self._file = run.folder / FOLDER / f"{name}.json"
+        self._position, self._ids = _read_state(run.folder, name)
+        self._logger: Logger | None = None
+        self._error: str | None = None
+        self._outcome: Outcome | None = None
+        self._moved_at = time.monotonic()
+        self._ending, self._given_up = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"rtrain-{name}", daemon=True)
+        self._thread.start()
+
+    def finish(self, outcome: Outcome, timeout_seconds: float, hurry: Callable[[], bool]) -> str | None:
+        """Wait until everything is delivered.
+
+        Args:
+            outcome: How the run ended.
+            timeout_seconds: How long the tracker may take nothing before the rest is given up.
+            hurry: Whether the rest is to be given up at once.
+
+        Returns:
+            Why the tracker lacks something; None if it has everything.
+        """
+        self._outcome, self._moved_at = outcome, time.monotonic()
+        self._ending.set()
+        while self._thread.is_alive() and time.monotonic() - self._moved_at < timeout_seconds and not hurry():
+            self._thread.join(0.05)
+        self._given_up.set()
+        if not self._thread.is_alive():
+            return None
+        return self._error or f"it took nothing for {timeout_seconds:g} seconds"
+
+    def _run(self) -> None:
+        wait = BACKOFF_SECONDS[0]
+        while not self._given_up.is_set():
+            is_last = self._ending.is_set()
+            try:
+                while self._deliver():
+                    wait, self._error = BACKOFF_SECONDS[0], None
+                if is_last:
+                    self._end()
+                    return
+                self._ending.wait(POLL_SECONDS)
+            except Exception as error:  # whatever a tracker's library raises
+                self._note(error)
+                self._given_up.wait(min(wait, ENDING_BACKOFF_SECONDS) if is_last else wait)
+                wait = min(2 * wait, BACKOFF_SECONDS[1])
+
+    def _deliver(self) -> bool:
+        """Send some of what is new; tell whether there was anything."""
+        opened = self._logger or self._open()
+        events, position = read_new(events_file(self._run_of.folder), self._position)
+        if position == self._position:
+            return False
+        if events:
+            opened.log(events)
+        self._note_delivered(position)
+        return True
+
+    def _open(self) -> Logger:
+        opened = self._logger = self._make()
+        at = self._position
+        ids = opened.open(self._run_of, Delivered(events=at.events, step=at.step, ids=self._ids))
+        if self._ids and dict(ids) != self._ids:
+            self._position = Position()
+        self._ids = dict(ids)
+        self._note_delivered(self._position)
+        return opened
+
+    def _end(self) -> None:
+        assert self._logger is not None
+        assert self._outcome is not None
+        self._logger.end(self._outcome)
+        self._logger.close()
+
+    def _note_delivered(self, position: Position) -> None:
+        self._position, self._moved_at = position, time.monotonic()
+        self._file.parent.mkdir(exist_ok=True)
+        write_atomic(
+            self._file, to_json({**asdict(position), "names": sorted(position.names), "ids": self._ids}) + "\n"
+        )
+
+    def _note(self, error: Exception) -> None:
+        """Tell of the first failure, and let go of the logger that failed."""
+        logger.info("%s: %s", self.name, error, exc_info=error)
+        if self._error is None:
+            again = "training continues, and it gets what it misses when it works again"
+            self._notice(f"{self.name} takes nothing ({type(error).__name__}: {first_line(error)}); {again}")
+        self._error = f"{type(error).__name__}: {first_line(error)}"
+        failed, self._logger = self._logger, None
+        try:
+            if failed is not None:
+                failed.close()
+        except Exception as other:  # what has failed may fail to close
+            logger.info("%s could not be closed: %s", self.name, other)
+
+
+def _read_state(run_dir: Path, name: str) -> tuple[Position, dict[str, str]]:
+    try:
+        state: Mapping[str, Any] = read_json(run_dir, f"{FOLDER}/{name}.json")
+        place = {key: state[key] for key in ("offset", "events", "step")}
+        return Position(**place, names=frozenset(state["names"])), dict(state["ids"])
+    except FileNotFoundError:
+        return Position(), {}
+    except (ValueError, KeyError, TypeError) as error:
+        logger.warning("%s of %s is damaged (%s): everything is sent again", name, run_dir, error)
+        return Position(), {}

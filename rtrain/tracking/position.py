@@ -1,0 +1,66 @@
+"""How far a reader has come in a run's events: what a step reports is read once, also where training did it again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rtrain.runs.events import LINE_BYTES, Event, parse_line
+from rtrain.runs.plain_files import open_inside
+
+MOST_BYTES = 2 * LINE_BYTES
+"""How much is read at a time: at least one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """A place in ``events.jsonl``, and what was read before it."""
+
+    offset: int = 0
+    """Bytes before it."""
+    events: int = 0
+    """Events that were read."""
+    step: int = -1
+    """The newest step of them."""
+    names: frozenset[str] = frozenset()
+    """What was read of that step."""
+
+    def after(self, event: Event) -> tuple[Event | None, Position]:
+        """Return what is new in an event, or None, and the place behind it."""
+        if event.step < self.step:
+            return None, self
+        seen = self.names if event.step == self.step else frozenset()
+        metrics = {name: value for name, value in event.metrics.items() if name not in seen}
+        values = {name: value for name, value in event.values.items() if name not in seen}
+        if not metrics and not values:
+            return None, self
+        there = replace(self, events=self.events + 1, step=event.step, names=seen.union(metrics, values))
+        return replace(event, metrics=metrics, values=values), there
+
+
+def read_new(path: Path, position: Position) -> tuple[list[Event], Position]:
+    """Return events that were added to a file, some at a time, and the place behind them.
+
+    A line that is being written is left for later, and a damaged one left out. A file that has become shorter was made
+    anew: what was read before is not read again.
+    """
+    try:
+        file = open_inside(path.parent, path.name)
+    except FileNotFoundError:
+        return [], position
+    with file:
+        if file.seek(0, os.SEEK_END) < position.offset:
+            position = replace(position, offset=0)
+        file.seek(position.offset)
+        data = file.read(MOST_BYTES)
+    end = data.rfind(b"\n") + 1
+    if not end and len(data) == MOST_BYTES:  # longer than any line of an event
+        end = len(data)
+    found = []
+    for line in data[:end].splitlines():
+        entry = parse_line(line) if line else None
+        if isinstance(entry, Event):
+            event, position = position.after(entry)
+            found += [] if event is None else [event]
+    return found, replace(position, offset=position.offset + end)

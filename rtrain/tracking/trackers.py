@@ -1,0 +1,124 @@
+"""All trackers of one run: ``run.loggers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from rtrain.config.schema import RunConf
+from rtrain.config.secrets.redact import Redactor
+from rtrain.loggers.base import LoggedRun, Outcome
+from rtrain.loggers.registry import LOGGERS
+from rtrain.runs.checkpoints import checkpoints_dir
+from rtrain.runs.files import to_json
+from rtrain.runs.manifest import Manifest
+from rtrain.tracking.delivery import Delivery
+
+
+def check_loggers(conf: RunConf) -> None:
+    """Refuse loggers that can't be used as things are.
+
+    Raises:
+        ConfigError: One needs a module that is not installed.
+    """
+    for name in conf.loggers or ():
+        LOGGERS.load(name)
+
+
+class Trackers:
+    """Brings a run to the trackers that its config names.
+
+    Args:
+        conf: Names them.
+        run: What they are told of the run.
+        scrub: Takes secrets out of what they say.
+        notice: Takes a line for the user.
+    """
+
+    def __init__(self, conf: RunConf, run: LoggedRun, scrub: Redactor, notice: Callable[[str], None]) -> None:
+        self._patience = conf.loggers_timeout_seconds
+        self._tell, self._scrub = notice, scrub
+        self._deliveries = [
+            Delivery(name, partial(LOGGERS.load(name), own), run, self._notice)
+            for name, own in (conf.loggers or {}).items()
+        ]
+
+    def finish(self, run_dir: Path, manifest: Manifest, hurry: Callable[[], bool]) -> None:
+        """Wait until they have everything, and say loudly what they lack.
+
+        Args:
+            run_dir: The run directory.
+            manifest: Says how the run ended.
+            hurry: Whether the rest is to be given up at once.
+        """
+        outcome = Outcome(
+            status=manifest.status, reason=manifest.exit_reason, checkpoints=_checkpoints(run_dir, manifest)
+        )
+        for one in self._deliveries:
+            lacks = one.finish(outcome, self._patience, hurry)
+            if lacks is not None:
+                self._notice(f"{one.name} LACKS the end of this run ({lacks}); everything is in {run_dir}")
+
+    def _notice(self, text: str) -> None:
+        self._tell(self._scrub(text))
+
+
+def logged_run(run_dir: Path, manifest: Manifest, conf: RunConf, sweep: Path | None) -> LoggedRun:
+    """Return what trackers are told of a run.
+
+    Args:
+        run_dir: The run directory.
+        manifest: As it is when the run starts, or is resumed.
+        conf: Has tags and notes.
+        sweep: The folder of the sweep that it is a trial of.
+    """
+    changed = manifest.resumes[-1]["changed"] if manifest.resumes else ()
+    parameters = dict(flat(manifest.config))
+    facts = {
+        "command": join(manifest.command),
+        "run_dir": str(run_dir),
+        "trainer": str(parameters.get("trainer.type")),
+        "rtrain": str(manifest.versions.get("rtrain", "")),
+        "host": str(manifest.host.get("hostname", "")),
+        **({"git_commit": manifest.git["commit"]} if manifest.git and manifest.git.get("commit") else {}),
+    }
+    return LoggedRun(
+        id=manifest.run_id,
+        name=manifest.run_name,
+        folder=run_dir,
+        parameters=parameters,
+        changed={name: value for name, value in parameters.items() if _is_among(name, changed)},
+        facts=facts,
+        tags=tuple(conf.tags),
+        notes=conf.notes,
+        sweep=sweep,
+    )
+
+
+def flat(config: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a config with dots, and what they are: lists and empty mappings as JSON."""
+    for key, value in config.items():
+        name = f"{where}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{name}.")
+        else:
+            plain = value is None or isinstance(value, str | int | float)
+            yield name, value if plain else to_json(value)
+
+
+def _is_among(name: str, changed: Any) -> bool:
+    """Tell whether a key is one of those that changed, or below one: ``key: before -> now``."""
+    keys = (str(one).partition(":")[0] for one in changed)
+    return any(f"{name}.".startswith(f"{key}.") for key in keys)
+
+
+def _checkpoints(run_dir: Path, manifest: Manifest) -> dict[str, Path]:
+    found = {}
+    if manifest.best_checkpoint is not None:
+        found["best"] = run_dir / manifest.best_checkpoint
+    if manifest.checkpoints:
+        found["last"] = checkpoints_dir(run_dir) / manifest.checkpoints[-1]["name"]
+    return found

@@ -1,0 +1,101 @@
+"""What trackers hold of a run, read as their own tools read it: metric by name, value by step."""
+
+import csv
+import json
+import math
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+
+BLOCK = 32768
+
+
+def of_events(run):
+    """What ``Run.events()`` holds: what each step reports of a metric first."""
+    found = {}
+    for event in run.events():
+        for name, value in event.metrics.items():
+            found.setdefault(name, {}).setdefault(event.step, math.nan if value is None else value)
+    return found
+
+
+def of_tensorboard(folder):
+    """Read by TensorBoard's own reader; fails where a step comes twice."""
+    # As if TensorFlow were not installed: TensorBoard would import it, which takes seconds.
+    sys.modules.setdefault("tensorboard.compat.notf", ModuleType("notf"))
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    found = {}
+    for tag in events.Tags()["scalars"]:
+        points = events.Scalars(tag)
+        found[tag] = {point.step: point.value for point in points}
+        assert len(found[tag]) == len(points), tag
+    return found
+
+
+def of_mlflow(uri, run_id):
+    """Read by MLflow's client; fails where a step comes twice."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(uri)
+    found = {}
+    for name in client.get_run(run_id).data.metrics:
+        history = client.get_metric_history(run_id, name)
+        found[name] = {one.step: one.value for one in history}
+        assert len(found[name]) == len(history), name
+    return found
+
+
+def of_wandb(folder):
+    """Read the union of the offline folders of one run, as ``wandb sync`` sends it."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    found, ids = {}, set()
+    for path in sorted(Path(folder).glob("offline-run-*/*.wandb")):
+        for data in _records(path.read_bytes()):
+            record = Record.FromString(data)
+            if record.WhichOneof("record_type") == "run":
+                ids.add(record.run.run_id)
+            if record.WhichOneof("record_type") == "history":
+                row = {
+                    item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.history.item
+                }
+                for name, value in row.items():
+                    if not name.startswith("_") and name != "epoch" and isinstance(value, int | float):
+                        found.setdefault(name, {})[row["_step"]] = value
+    assert len(ids) == 1, ids
+    return found
+
+
+def of_csv(path):
+    """Read a table of metrics; fails where a step comes twice."""
+    found = {}
+    with Path(path).open(newline="") as file:
+        for row in csv.DictReader(file):
+            for name in row.keys() - {"step", "epoch", "time"}:
+                with suppress(ValueError):  # an empty cell, or a text
+                    number = float(row[name])
+                    found.setdefault(name, {})[int(row["step"])] = number
+    return found
+
+
+def _records(data):
+    """Yield the records of a W&B file: blocks as LevelDB's log has them, behind a header of seven bytes."""
+    at, whole = 7, b""
+    while at + 7 <= len(data):
+        left = BLOCK - at % BLOCK
+        if left < 7:
+            at += left
+            continue
+        length, kind = struct.unpack("<xxxxHB", data[at : at + 7])
+        if kind == 0:
+            return
+        whole += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            yield whole
+            whole = b""
