@@ -12,7 +12,6 @@ import pytest
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.datasets.registry import load_source, whole_confs
 from rtrain.datasets.several import load_part, load_several
-from rtrain.datasets.whole.splits import arrays_of
 from rtrain.errors import DatasetError
 
 ROWS = {"size": [1, 2, 3], "name": ["a", "b", None], "score": [0.5, 1.5, 2.5]}
@@ -185,9 +184,3 @@ def test_missing_numbers_are_what_numpy_has_for_them(tmp_path):
     columns = next(loaded("csv", path=f"{tmp_path}/rows.csv").splits["train"].own_rows(0, 1))
     np.testing.assert_array_equal(columns["size"], [1, np.nan])
     np.testing.assert_array_equal(columns["score"], [0.5, np.nan])
-
-
-@pytest.mark.parametrize(("lists", "shape"), [([[1.0, 2.0], [3.0, 4.0]], (2, 2)), ([[1.0], [2.0, 3.0]], (2,))])
-def test_lists_that_are_equally_long_are_one_array(lists, shape):
-    assert arrays_of(pa.table({"x": lists}))["x"].shape == shape
-    assert arrays_of(pa.table({"x": [None, *lists]}))["x"].shape == (3,)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rtrain.datasets.base import Batch, Columns, EpochPlan, Split
 from rtrain.datasets.tables.spec import TableFormat
 
@@ -68,14 +66,8 @@ class FileTable(TableSplit):
 
 
 def arrays_of(table: pa.Table) -> Columns:
-    """Return (rows,) of each column; whole numbers and booleans of which some are missing as NumPy has them.
+    """Return (rows,) of each column as Ray Data gives it to a loop: its numbers, or objects (lists, texts)."""
+    from ray.data.block import BlockAccessor
 
-    Lists of numbers that are equally long make (rows, length), as in Ray Data.
-    """
-    return {name: _array_of(table[name]) for name in table.column_names}
-
-
-def _array_of(column: pa.ChunkedArray) -> np.ndarray:
-    found = column.to_numpy()
-    shapes = {one.shape if isinstance(one, np.ndarray) else None for one in found} if found.dtype == object else set()
-    return np.stack(found) if len(shapes) == 1 and None not in shapes else found
+    found: Columns = BlockAccessor.for_block(table).to_batch_format("numpy")
+    return found

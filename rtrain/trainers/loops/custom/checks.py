@@ -26,6 +26,7 @@ def check_custom(job: Job) -> None:
     conf = job.conf.trainer
     _refuse_notebook(conf.train_loop)
     function = locate_function(conf.train_loop, "trainer.train_loop", job.allow)
+    _refuse_suspended(function, conf.train_loop)
     _check_arguments(function, conf.arguments, conf.train_loop)
     config_parameter(function, conf.arguments)
     if conf.validation_config is not None:
@@ -49,6 +50,11 @@ def _refuse_notebook(path: str) -> None:
         ConfigError: Says how it becomes a module.
     """
     file, _, name = path.partition(":")
+    if file == "__main__":
+        raise ConfigError(
+            f"trainer.train_loop: {path} is a function of a notebook or a script, and workers import a module.",
+            f"Put it into a module of the project: trainer.train_loop=my_module:{name}",
+        )
     if file.endswith(".ipynb"):
         raise ConfigError(
             f"trainer.train_loop: {file} is a notebook, and workers import a module.",
@@ -56,6 +62,25 @@ def _refuse_notebook(path: str) -> None:
                 f"jupyter nbconvert --to script {file}",
                 f"then, without the cells that only try things out: trainer.train_loop={Path(file).stem}:{name}",
             ),
+        )
+
+
+def _refuse_suspended(function: Any, path: str) -> None:
+    """Refuse a function whose call runs none of its lines: a generator, or one that is to be awaited.
+
+    Raises:
+        ConfigError: Says which of them it is.
+    """
+    called = (function, type(function).__call__)  # of an object, its method
+    if any(map(inspect.isgeneratorfunction, called)):
+        raise ConfigError(
+            f"trainer.train_loop: {path} has a `yield`: to call it trains nothing.",
+            "Report by ray.train.report(...) instead.",
+        )
+    if any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called):
+        raise ConfigError(
+            f"trainer.train_loop: {path} is an `async def`: to call it trains nothing.",
+            "Name a function that runs it: def train(config): asyncio.run(...)",
         )
 
 

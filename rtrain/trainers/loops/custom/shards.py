@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rtrain.config.did_you_mean import nearest_or_all
-from rtrain.datasets.base import Columns, Dataset, Split, joined, take
-from rtrain.datasets.whole.splits import TableSplit
+from rtrain.datasets.base import Dataset, Split
+from rtrain.datasets.whole.splits import TableSplit, arrays_of
 from rtrain.errors import ConfigError, TrainingError
+from rtrain.trainers.loops.custom.batches import in_batches, num_rows_of
 
 if TYPE_CHECKING:
     import torch
@@ -93,17 +94,13 @@ class LocalShard:
     def __init__(self, split: Split) -> None:
         self._split = split
 
-    def count(self) -> int:
-        """Return the rows of the split."""
-        return self._split.num_rows
-
     def iter_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows, each of them a dict."""
         if isinstance(self._split, TableSplit):
             yield from self._split.rows()
             return
         for columns in self._split.own_rows(0, 1):
-            for index in range(_num_rows(columns)):
+            for index in range(num_rows_of(columns)):
                 yield {name: values[index] for name, values in columns.items()}
 
     def iter_batches(
@@ -140,7 +137,7 @@ class LocalShard:
             batch_size: As for ``iter_batches``.
             dtypes: Of the tensors, for all columns or by column.
             device: Where the tensors go; ``auto``: where the model is.
-            collate_fn: Makes a batch of the arrays by column.
+            collate_fn: Makes a batch of the arrays by column; Ray's classes for other formats get those.
             drop_last: As for ``iter_batches``.
             others: What Ray's ``iter_torch_batches`` takes as well.
 
@@ -148,7 +145,7 @@ class LocalShard:
             KeyError: ``dtypes`` lacks a column, which Ray's shards on workers refuse as well.
             ValueError: ``batch_size`` is below 1, or ``collate_fn`` is given beside ``dtypes`` or ``device``.
         """
-        if not _is_plain(others):
+        if not _is_plain(others) or _takes_tables(collate_fn):
             given = {"dtypes": dtypes, "device": device, "collate_fn": collate_fn, "drop_last": drop_last}
             return iter(self._of_ray.iter_torch_batches(batch_size=batch_size, **given, **others))
         if collate_fn is not None and (dtypes is not None or device != "auto"):
@@ -161,7 +158,9 @@ class LocalShard:
 
     def __getattr__(self, name: str) -> Any:
         """Return what else Ray's shards have."""
-        if name.startswith("_"):
+        from ray.data import DataIterator
+
+        if name.startswith("_") or not hasattr(DataIterator, name):  # without a cluster for what is a mistake
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._of_ray, name)
 
@@ -179,21 +178,10 @@ class LocalShard:
         return self._read(batch_size, drop_last)
 
     def _read(self, batch_size: int | None, drop_last: bool) -> Iterator[dict[str, np.ndarray]]:
-        if batch_size is None:
-            yield from (dict(columns) for columns in self._split.own_rows(0, 1) if _num_rows(columns))
-            return
-        rest: list[Columns] = []
-        for columns in self._split.own_rows(0, 1):
-            rest.append(columns)
-            if sum(map(_num_rows, rest)) < batch_size:
-                continue
-            rows = joined(rest)
-            whole = _num_rows(rows) // batch_size * batch_size
-            for begin in range(0, whole, batch_size):
-                yield dict(take(rows, slice(begin, begin + batch_size)))
-            rest = [take(rows, slice(whole, None))]
-        if rest and not drop_last and sum(map(_num_rows, rest)):
-            yield dict(joined(rest))
+        if isinstance(self._split, TableSplit):  # rows first, then arrays: what is missing elsewhere changes no type
+            yield from (dict(arrays_of(table)) for table in in_batches(self._split.tables(), batch_size, drop_last))
+        else:
+            yield from map(dict, in_batches(self._split.own_rows(0, 1), batch_size, drop_last))
 
 
 def _is_plain(others: Mapping[str, Any]) -> bool:
@@ -204,8 +192,11 @@ def _is_plain(others: Mapping[str, Any]) -> bool:
     )
 
 
-def _num_rows(columns: Columns) -> int:
-    return len(next(iter(columns.values())))
+def _takes_tables(collate_fn: Any) -> bool:
+    """Tell whether this is one of Ray's classes whose batches are Arrow tables or frames of pandas."""
+    from ray.data.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
+
+    return isinstance(collate_fn, ArrowBatchCollateFn | PandasBatchCollateFn)
 
 
 def _device() -> Any:
@@ -215,7 +206,7 @@ def _device() -> Any:
 
 
 def _tensors(batch: dict[str, np.ndarray], dtypes: Any, device: Any) -> dict[str, torch.Tensor]:
-    import torch
+    from ray.data.util.torch_utils import convert_ndarray_batch_to_torch_tensor_batch
 
     def dtype(name: str) -> Any:
         if not isinstance(dtypes, Mapping):
@@ -224,5 +215,9 @@ def _tensors(batch: dict[str, np.ndarray], dtypes: Any, device: Any) -> dict[str
             raise KeyError(f"dtypes names no type for the column '{name}': name all columns ({', '.join(batch)}).")
         return dtypes[name]
 
-    # A copy: what shares the memory of the split must not be changed in place by a loop.
-    return {name: torch.as_tensor(np.array(values), dtype=dtype(name), device=device) for name, values in batch.items()}
+    def tensor(name: str, values: np.ndarray) -> torch.Tensor:
+        # A copy: what shares the memory of the split must not be changed in place by a loop.
+        found: torch.Tensor = convert_ndarray_batch_to_torch_tensor_batch(np.array(values), dtypes=dtype(name))
+        return found.to(device)
+
+    return {name: tensor(name, values) for name, values in batch.items()}

@@ -5,11 +5,14 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from ray.data.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
 from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, set_train_fn_utils
 
 from rtrain.datasets.base import ResidentSplit
+from rtrain.datasets.whole.splits import HeldTable
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.trainers.loops.custom.shards import OF_VAL, LocalShard, find_split, shared_splits
@@ -128,6 +131,64 @@ def test_what_it_gives_is_what_ray_gives(dataset, names):
     split = dataset.splits["train"]
     for name in names:
         assert CALLS[name](LocalShard(split)) == CALLS[name](dataset_of(split).iterator()), name
+
+
+LISTS = {
+    "fixed": pa.array([[1.0, 2.0]] * 5, pa.list_(pa.float32(), 2)),
+    "list": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]],
+}
+COLUMNS = LISTS | {
+    "number": pa.array([0, 1, None, 3, 4], pa.int64()),
+    "flag": [True, False, True, None, True],
+    "text": ["a", "b", "c", "d", "e"],
+    "ragged": [[1], [2, 3], [4], [5], [6]],
+    "objects": [[{"k": 1}]] * 5,
+    "nothing": pa.nulls(5),
+    "day": pa.array([1, 2, 3, 4, 5], pa.int32()).cast(pa.date32()),
+}
+
+
+class OfArrow(ArrowBatchCollateFn):
+    """As in Ray's documentation."""
+
+    def __call__(self, batch):
+        return torch.as_tensor(batch["fixed"].combine_chunks().flatten().to_numpy().copy())
+
+
+class OfPandas(PandasBatchCollateFn):
+    """As in Ray's documentation."""
+
+    def __call__(self, batch):
+        return torch.as_tensor([len(one) for one in batch["list"]])
+
+
+def what_they_are(batches):
+    return [{name: (one.dtype, one.shape, str(one.tolist())) for name, one in batch.items()} for batch in batches]
+
+
+OF_TABLES = {
+    "arrays": (COLUMNS, lambda shard: what_they_are(shard.iter_batches(batch_size=2))),
+    "lists as tensors": (LISTS, lambda shard: what_they_are(shard.iter_torch_batches(batch_size=2))),
+    "of Arrow": (LISTS, lambda shard: [one.tolist() for one in shard.iter_torch_batches(collate_fn=OfArrow())]),
+    "of pandas": (LISTS, lambda shard: [one.tolist() for one in shard.iter_torch_batches(collate_fn=OfPandas())]),
+}
+
+
+@pytest.mark.usefixtures("cluster", "shard")
+def test_columns_of_tables_are_what_ray_gives():
+    from rtrain.datasets.ray_data import dataset_of
+
+    for name, (columns, call) in OF_TABLES.items():
+        split = HeldTable(pa.table(columns))
+        assert call(LocalShard(split)) == call(dataset_of(split).iterator()), name
+
+
+def test_a_name_that_rays_shards_lack_is_refused_without_a_cluster(shard):
+    import ray
+
+    with pytest.raises(AttributeError, match="count"):
+        shard.count()
+    assert not ray.is_initialized()
 
 
 def test_every_public_name_of_rays_shards_is_there(dataset, monkeypatch):

@@ -156,3 +156,47 @@ def test_a_notebook_is_refused_with_the_command_that_makes_a_module_of_it(fit, t
         rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0"])
     assert "jupyter nbconvert --to script work/my_loop.ipynb" in caught.value.hint
     assert "trainer.train_loop=my_loop:train" in caught.value.hint
+
+
+SUSPENDED = """
+import functools
+
+
+def generator(config):
+    yield 1
+
+
+async def coroutine(config):
+    pass
+
+
+async def both(config):
+    yield 1
+
+
+class Loop:
+    def __call__(self, config):
+        yield 1
+
+
+bound = functools.partial(generator, config={})
+loop = Loop()
+"""
+
+
+@pytest.mark.parametrize("name", ["generator", "coroutine", "both", "bound", "loop"])
+def test_a_function_that_a_call_does_not_run_is_refused(tmp_path, monkeypatch, name):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "suspended_loops.py").write_text(SUSPENDED)
+    (tmp_path / "loop.yaml").write_text(f"trainer: {{type: torch, train_loop: 'suspended_loops:{name}'}}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="to call it trains nothing"):
+        rtrain.fit("loop.yaml", ["num_workers=0"])
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_function_of_a_notebooks_cell_is_refused_with_the_way_out(tmp_path):
+    (tmp_path / "loop.yaml").write_text("trainer: {type: torch, train_loop: '__main__:train'}\n")
+    with pytest.raises(ConfigError, match="workers import a module") as caught:
+        rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0"])
+    assert "trainer.train_loop=my_module:train" in caught.value.hint

@@ -39,7 +39,7 @@ def first_validates():
 
 def extended():
     first = ray.train.get_checkpoint() is None
-    rows = ray.train.get_dataset_shard("train").count()
+    rows = sum(1 for _ in ray.train.get_dataset_shard("train").iter_rows())
     if first:
         import tempfile
         ray.train.report({"rows": rows}, checkpoint=ray.train.Checkpoint.from_directory(tempfile.mkdtemp()))
