@@ -22,7 +22,9 @@ from rtrain.config.compose.resolve import place_job, put_job, recorded, resolve,
 from rtrain.config.compose.resolvers import named_variables, register_resolvers
 from rtrain.config.compose.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.composed import Composed
+from rtrain.config.diagnostics.hydra_settings import refuse_unused_settings
 from rtrain.config.diagnostics.idle import check_idle
+from rtrain.config.diagnostics.two_choices import refuse_two_choices
 from rtrain.config.files.locations import Primary, find_project_root
 from rtrain.config.needs import Way
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
@@ -176,6 +178,8 @@ class Session:
         """Turn errors of composing and checking into ConfigError; what explains them is imported when needed."""
         with named_variables() as named:
             try:
+                if not self.request.of_file:
+                    refuse_two_choices(self.request)
                 with bounded_references():
                     yield
             except TargetError as error:
@@ -271,6 +275,7 @@ class Session:
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
             multirun, resumed = num is not None or "--multirun" in self.request.typed, _is_of_run(primary)
+            refuse_unused_settings(self.request, multirun=multirun)
             way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed)
             of_run = resumed or not self.needs_secrets
             idle = check_idle(self.request, way, words, of_run=of_run)

@@ -14,6 +14,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.examples import first_of, node_at
+from rtrain.config.diagnostics.meant.other_options import changed_target
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
@@ -43,7 +44,11 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
     below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
     place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
     if not isinstance(place, CliWord):
-        return Diagnostic(error.message, place, note=note).as_error()
+        typed = places.of(f"{part}._target_") if "has no argument" in error.message else None
+        target = split_word(typed.command[typed.index]) if isinstance(typed, CliWord) else ("", "", None)
+        words = changed_target(wrong, part, target[2] or "", target[1].removesuffix("._target_"))
+        attempt = command_with(typed, *words) if isinstance(typed, CliWord) and words and "{" not in words[0] else None
+        return Diagnostic(error.message, place, None, attempt, note).as_error()
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
         attempt, is_default = _fitting(wrong, error, place), note is None or note.startswith(DEFAULT)

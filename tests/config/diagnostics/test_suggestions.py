@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests_config import write
 
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.config.diagnostics.meant.suggest import Keys
 from rtrain.config.session import Session
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, IdleKeyError, TargetError
 from rtrain.schemas import schemas
 
 
@@ -163,7 +164,7 @@ def test_what_other_tools_choose_by_a_name_is_told_how_to_choose(config, word, s
     ("word", "said"),
     [
         ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
-        ("hydra.sweep.dirr=x", "try: rtrain fit mlp hydra.sweep.dir=x"),
+        ("hydra.output_subdirr=x", "try: rtrain fit mlp hydra.output_subdir=x"),
         ("hydra.runn.dir=x", "try: rtrain fit mlp hydra.run.dir=x"),
         ("hydra.foo=1", "there are: callbacks, "),
         ("hydra.verbose.x=1", "there are: callbacks, "),
@@ -429,3 +430,75 @@ def test_a_word_whose_key_has_no_effect_here_leads_to_no_other_key():
 )
 def test_a_wrong_key_with_a_value_that_can_not_be_as_it_is_leads_to_both_that_are_right(word, attempt):
     assert refused("mlp", word).splitlines()[-1] == f"  try: rtrain fit mlp {attempt}"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("run.stop.targets.score=3", "try: rtrain fit mlp run.stop.target.score=3"),
+        ("run.stop.bound.score={min: 3}", "try: rtrain fit mlp 'run.stop.bounds.score={min: 3}'"),
+        ("trainer.models.hiden=[3]", "try: rtrain fit mlp 'trainer.model.hidden=[3]'"),
+    ],
+)
+def test_a_section_with_one_wrong_letter_beats_what_others_call_the_name_in_it(word, said):
+    assert said in refused("mlp", word)
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "said"),
+    [
+        ("mlp", ["trainer=xgboost", "trainer=lightgbm"], "trainer=xgboost and trainer=lightgbm"),
+        ("xgboost", ["dataset=csv", "dataset=digits"], "dataset=csv and dataset=digits"),
+        ("mlp", ["optimizer=sgd", "optimizer=adamw"], "optimizer=sgd and optimizer=adamw"),
+        ("mlp", ["sweep=random", "sweep/scheduler=asha", "sweep/scheduler=median"], "sweep/scheduler=median"),
+    ],
+)
+def test_a_group_that_is_typed_twice_is_named_with_both_words(config, words, said):
+    text = refused(config, *words)
+    assert "is chosen twice" in text
+    assert said in text
+
+
+def test_the_same_choice_twice_is_one_choice():
+    with Session("mlp", ["optimizer=sgd", "lr=0.1", "optimizer=sgd"], schemas()) as session:
+        assert session.check().conf.trainer.optimizer["lr"] == 0.1
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "hydra.job.chdir=true",
+        "hydra.mode=MULTIRUN",
+        "hydra.sweep.dir=x",
+        "hydra/launcher=basic",
+        "hydra.runtime.cwd=/x",
+        "hydra.job.num=3",
+        "hydra.help.header=x",
+    ],
+)
+def test_settings_of_hydras_without_an_effect_are_refused(word):
+    with pytest.raises(IdleKeyError, match="has no effect") as caught, Session("mlp", [word], schemas()) as session:
+        session.check()
+    assert word.partition("=")[0].replace("/", ".") in caught.value.message
+
+
+def test_settings_of_hydras_in_a_file_are_refused_if_no_way_of_running_follows_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("moving.yaml", "defaults: [mlp]\nhydra: {job: {chdir: true}}\n")
+    write("sweeping.yaml", "defaults: [mlp]\nhydra: {job: {chdir: false}, sweep: {dir: runs/all}}\n")
+    assert "--> moving.yaml:2:" in refused("moving.yaml")
+    with Session("sweeping.yaml", [], schemas()) as session:
+        session.check()
+
+
+def test_another_optimizer_drops_what_the_files_give_to_theirs():
+    attempt = "try: rtrain fit jax optimizer._target_=optax.sgd '~trainer.optimizer.weight_decay'"
+    assert attempt in refused("jax", "optimizer=sgd")
+    error = TargetError("trainer.optimizer.weight_decay", "optax.sgd has no argument 'weight_decay'")
+    with (
+        pytest.raises(ConfigError) as caught,
+        Session("jax", ["optimizer._target_=optax.sgd"], schemas()) as session,
+        session.placing(),
+    ):
+        raise error
+    assert attempt in str(caught.value)

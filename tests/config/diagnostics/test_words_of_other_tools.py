@@ -128,7 +128,7 @@ class Config:
             if f"dataset={kind}" in words and not any(word.startswith(f"dataset.{key}=") for word in words)
         ]
         self._name, self._words = name, [*words, *required]
-        self._problems: dict[tuple[str, str], str] = {}
+        self._errors: dict[tuple[str, str], InvalidError | ConfigError | None] = {}
         with self.session() as session:
             composed = session.check()
             self._allow, self._data = composed.allow, composed.resolved
@@ -138,32 +138,35 @@ class Config:
 
     def problem(self, key: str, value: str) -> str:
         """Return why rtrain refuses ``key=value`` on this config; an empty text if it does not."""
-        if (key, value) not in self._problems:
-            self._problems[key, value] = self._problem(key, value)
-        return self._problems[key, value]
+        error = self._refusal(key, value)
+        if isinstance(error, InvalidError):
+            return "; ".join(f"{one.key}: {one.message}" for one in error.problems)
+        return "" if error is None else str(error)
 
-    def _problem(self, key: str, value: str) -> str:
+    def _refusal(self, key: str, value: str) -> InvalidError | ConfigError | None:
+        if (key, value) not in self._errors:
+            self._errors[key, value] = self._refused(key, value)
+        return self._errors[key, value]
+
+    def _refused(self, key: str, value: str) -> InvalidError | ConfigError | None:
         try:
             if key in CHOICES and not value.startswith("{"):
                 with self.session(f"{key}={value}") as session:
                     session.check()
             else:
                 self._check(key, parsed(value))
-        except InvalidError as error:
-            return "; ".join(f"{one.key}: {one.message}" for one in error.problems)
-        except ConfigError as error:
-            return str(error)
-        return ""
+        except (InvalidError, ConfigError) as error:
+            return error
+        return None
 
     def check_words(self, words: Sequence[str]) -> Exception | None:
         """Return what is wrong with the last word of a command, whose others are those of the config."""
         _, key, value = split_word(words[-1])
         full = key if key in CHOICES and not (value or "").startswith("{") else expand_key(key)
         try:
-            problem = self.problem(full, value or "")
+            return self._refusal(full, value or "")
         except TypeError as error:  # a mapping where a plugin is named, which composing refuses
             return error
-        return ConfigError(problem) if problem else None
 
     def session(self, *more: str) -> Session:
         words = [word for word in self._words if word.partition("=")[0] not in [one.partition("=")[0] for one in more]]

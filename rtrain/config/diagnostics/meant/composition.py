@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.aliases import CHOOSABLE
 from rtrain.config.compose.nodes import Container, children, joined
-from rtrain.config.compose.request import Request
+from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.store import DEFAULT_PLUGINS
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.errors import ConfigError
@@ -66,7 +66,7 @@ class Composition:
     def own_nodes(self) -> Mapping[str, Any]:
         """The nodes of the files alone, without the options that the user chose; none if they can't be composed."""
         try:
-            cfg = self._request.app.compose([])
+            cfg = prepare(self._request.config, (), self._request.config_dir).app.compose([])
         except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
             return {}
         return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.config.compose.aliases import GROUPS, split_word
+from rtrain.config.compose.aliases import GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.words import Meaning, words_of
@@ -57,8 +57,24 @@ def own_form(
         return Diagnostic(message, place, note=note)
     key = meant.key if meant.key.partition(".")[0] in GROUPS else f"trainer.{meant.key}"
     word = wrong.checked_word(place, "", key, meant.value or option)
+    dropping = changed_target(wrong, expand_key(key), meant.value or "", key)
+    if word is not None and f"{{_target_: {meant.value}}}" in word and dropping:
+        return Diagnostic(message, place, None, command_with(place, *dropping))
     shown = split_word(word)[1] if word else key
     return Diagnostic(message, place, shown if shown != name else None, command_with(place, word) if word else None)
+
+
+def changed_target(wrong: WrongKeys, key: str, target: str, shown: str) -> list[str]:
+    """Return the words that build another class, without what the files give to the one that was there.
+
+    Args:
+        wrong: Knows what the files say.
+        key: What is built, in full.
+        target: The dotted path of the class.
+        shown: The key as the user types it.
+    """
+    refused = wrong.refused_arguments(key, target)
+    return [f"{shown}._target_={target}", *(f"~{key}.{one}" for one in refused)] if refused else []
 
 
 def _in_its_words(conf: type, name: str, option: str) -> Meaning | None:

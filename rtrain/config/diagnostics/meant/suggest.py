@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import get_origin
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
 from rtrain.config.diagnostics.meant.other_classes import sentence_of
@@ -13,6 +14,7 @@ from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, plu
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
 from rtrain.config.did_you_mean import alike, closest, one_edit, plain
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.value_types.fields import kinds_of
 
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""
@@ -134,6 +136,7 @@ class Keys:
         near = [one for one in confs if is_inside(one[0], section)] if section else [*confs[:1], *root]
         yield from self._of_targets(wrong, value)
         yield from in_full(wrong, value, confs)
+        yield from self._in_near_section(wrong, value)
         if name in NAMING:
             ends = (key for key in self.known if key in (section, f"trainer.{section}"))
             yield from (Meaning(key) for key in ends if key not in self._sections)
@@ -222,6 +225,18 @@ class Keys:
         for section in [*same, *([near] if near is not None else [])]:
             full = expand_key(f"{section}.{rest}")
             yield from (Meaning(key) for key in known if _plain(key) == _plain(full))
+
+    def _in_near_section(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield ``wrong`` in the known section, inside another, that its own misspells: ``run.stop.targets.loss``."""
+        corrected = self._corrected(wrong) or ""
+        section, near = wrong.rpartition(".")[0], corrected.rpartition(".")[0]
+        if not one_edit(section, near) or section.partition(".")[0] not in self._prefixes:
+            return
+        parent, _, last = near.rpartition(".")
+        is_mapping = any(get_origin(one) is dict for one in kinds_of(dict(self.confs).get(parent), last))
+        if is_mapping and near not in dict(self.targets):  # of any names
+            yield Meaning(corrected)
+        yield from self._beside(corrected, value)
 
     def _below_meant(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         """Yield ``wrong`` below the mapping that its beginning means: ``sweep.params.lr`` for ``sweep.space.lr``."""

@@ -220,11 +220,16 @@ class WrongKeys:
         given = node if isinstance(node, DictConfig) and "_target_" in node else {}
         foreign = getattr(self._schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
         if str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign)):
-            own = node_at(self._composition.own_nodes, key)
-            if not isinstance(own, DictConfig):  # nothing is given
+            if not isinstance(node_at(self._composition.own_nodes, key), DictConfig):  # nothing is given
                 return False
-            given = own
+            return not self.refused_arguments(key, target)
         return all(may_take(target, str(one)) for one in given if str(one)[:1] != "_")
+
+    def refused_arguments(self, key: str, target: str) -> list[str]:
+        """Return what the files give to the class that is built at ``key``, and another one, ``target``, can't take."""
+        node = node_at(self._composition.own_nodes, key)
+        given = [str(one) for one in node] if isinstance(node, DictConfig) else []
+        return [one for one in given if one[:1] != "_" and not may_take(target, one)]
 
     def usual(self, key: str) -> str | None:
         """Return a value that a key may have, as a word has it; None if none is known."""
