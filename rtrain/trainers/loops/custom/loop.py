@@ -17,6 +17,7 @@ from rtrain.config.targets.instantiate import locate, no_arguments
 from rtrain.trainers.loops.custom.checks import config_parameter
 from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.separate_models import one_model
+from rtrain.trainers.loops.custom.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
@@ -39,6 +40,7 @@ def train_custom(
         stack.enter_context(one_model(worker, world.framework))
         function = locate(path, "trainer.train_loop", worker.allow)
         stack.enter_context(reached_by_ray_train(utils))
+        stack.enter_context(reached_by_ray_tune(utils))
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         world.seed(seed_step(worker.run.seed, worker.rank, utils.number))
         stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it

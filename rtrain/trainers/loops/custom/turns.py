@@ -1,8 +1,8 @@
-"""Passes over Ray's dataset shards on several workers, which all of them have to begin together.
+"""Where workers wait for each other: in passes over Ray's dataset shards, in reports, and in barriers.
 
 Ray Data shares out the rows of each pass among all workers, and waits for those that don't take part, forever. So each
 worker pins up which passes it has begun and how often it has come to where all workers meet, and looks at what the
-others have before it begins one.
+others have before it begins one. So it does when its loop is over.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ GRACE_SECONDS = 10.0
 """How long two workers wait for each other before that counts as forever."""
 NOTICE_SECONDS = 60.0
 LOOK_SECONDS = 0.05
+LONGEST_LOOK_SECONDS = 1.0
 OVER = 10**9
 
 
@@ -50,7 +51,7 @@ class Turns:
         self._passes: Counter[str] = Counter()
         self._meetings = 0
         self._has_told = False
-        self._matters = worker.dataset is not None and worker.world_size > 1
+        self._counts = worker.world_size > 1
 
     def meet(self) -> None:
         """Note that this worker is where all of them meet: in a report or a barrier."""
@@ -58,9 +59,20 @@ class Turns:
         self._pin()
 
     def over(self) -> None:
-        """Note that the loop of this worker is over."""
-        self._meetings = OVER
+        """Note that the loop of this worker is over, and wait for the others.
+
+        Raises:
+            TrainingError: Another worker is in a report or a barrier that this one will never come to.
+        """
+        mine, self._meetings = self._meetings, OVER
         self._pin()
+        began = time.monotonic()
+        while self._counts and (meetings := [(rank, state["meetings"]) for rank, state in self._others()]):
+            if waiting := [rank for rank, count in meetings if mine < count < OVER]:
+                raise self._left_alone(waiting, mine)
+            if all(count == OVER for _, count in meetings):
+                return
+            time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + (time.monotonic() - began) / 10))
 
     def begin(self, name: str) -> None:
         """Wait until all workers have begun the next pass over a shard.
@@ -68,7 +80,7 @@ class Turns:
         Raises:
             TrainingError: They can't, because they wait for this one somewhere else, or they don't in time.
         """
-        if not self._matters:
+        if not self._counts:
             return
         self._passes[name] += 1
         self._pin()
@@ -82,7 +94,7 @@ class Turns:
             self._wait(name, list(missing), now - began)
 
     def _pin(self) -> None:
-        if self._matters:
+        if self._counts:
             state = {"passes": self._passes, "meetings": self._meetings}
             self._board.pin(f"turns-{self._worker.rank}", json.dumps(state))
 
@@ -113,6 +125,15 @@ class Turns:
             "a part of every shard, and none gets rows before all of them read.",
             "Read it on all workers (in an `if` of one rank it waits forever), and put what they find together; or let "
             f"each worker have all of it: 'trainer.datasets_to_split=[{','.join(self._others_than(name))}]'",
+        )
+
+    def _left_alone(self, ranks: list[int], meetings: int) -> TrainingError:
+        waits = "wait" if len(ranks) > 1 else "waits"
+        return TrainingError(
+            f"{_workers(ranks)} {waits} in ray.train.report (or a barrier) for worker {self._worker.rank}, whose train "
+            f"loop is over after {meetings} of them.",
+            "All workers have to report equally often: call ray.train.report on each of them, not in an `if` of one "
+            "rank; the checkpoint may be that of one alone: ray.train.report(metrics, checkpoint=None).",
         )
 
     def _others_than(self, name: str) -> list[str]:

@@ -45,6 +45,25 @@ def moves_away():
     ray.train.report({"a": 1})
 
 
+def of_tune(config):
+    import ray.tune
+
+    checkpoint = ray.tune.get_checkpoint()
+    start = 0 if checkpoint is None else int((pathlib.Path(checkpoint.path) / "number").read_text())
+    for number in range(start, config["num_reports"]):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "number").write_text(str(number + 1))
+            ray.tune.report({"number": number}, checkpoint=Checkpoint.from_directory(folder))
+        if number + 1 == config["fails_after"]:
+            raise ValueError("no luck")
+
+
+def asks_tune_for_its_trial():
+    import ray.tune
+
+    ray.tune.get_context().get_trial_id()
+
+
 def asks_for_validation():
     ray.train.report({"device": str(ray.train.torch.get_device())})
     ray.train.get_dataset_shard("validation")
@@ -197,3 +216,12 @@ def test_without_a_metric_that_decides_the_end_of_a_run_shows_the_last_values(fi
     assert f"number {4}" in shown
     run = fit("run.checkpoint.best.monitor=number", "run.checkpoint.best.mode=min")
     assert end_lines(run.path, run.manifest)[1].startswith("best        number ")
+
+
+def test_a_function_of_ray_tune_reports_and_goes_on_from_its_checkpoint(fit):
+    words = ("trainer.train_loop=seeded_loops:of_tune", KEY)
+    with pytest.raises(TrainingError, match="no luck") as caught:
+        fit(*words, "trainer.train_loop_config.fails_after=2")
+    run = rtrain.resume(caught.value.run_dir, ["trainer.train_loop_config.fails_after=0", KEY])
+    assert [event.metrics["number"] for event in run.events()] == [0, 1, 2, 3, 4]
+    assert run.best_checkpoint is not None

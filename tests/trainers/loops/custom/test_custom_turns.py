@@ -98,10 +98,29 @@ def test_a_worker_that_never_comes_ends_the_run_when_it_hangs(clock):
     assert clock[0] >= 100
 
 
-def test_a_worker_alone_and_a_loop_without_a_dataset_pin_nothing():
-    for keys in ({"world_size": 1}, {"dataset": False}):
-        board = Board(state())
-        one, _ = make_turns(board, **keys)
+@pytest.mark.parametrize("dataset", [True, False])
+@pytest.mark.parametrize("before", [0, 1, 5])
+def test_a_worker_that_waits_for_one_whose_loop_is_over_is_named(clock, before, dataset):
+    """Rank 0 alone reports, or one rank reports once more than the others."""
+    one, _ = make_turns(Board(*[state(meetings=before)] * 20, state(meetings=before + 1)), dataset=dataset)
+    for _ in range(before):
         one.meet()
-        one.begin("train")
-        assert board == {}
+    with pytest.raises(TrainingError, match=rf"worker 1 waits in ray\.train\.report .* over after {before} of them"):
+        one.over()
+
+
+def test_a_loop_that_is_over_waits_for_the_others_however_long_they_take(clock):
+    one, _ = make_turns(Board(*[state(meetings=1)] * 500, state(meetings=2), state(meetings=turns.OVER)))
+    for _ in range(2):
+        one.meet()
+    one.over()
+    assert clock[0] > 400
+
+
+def test_a_worker_alone_pins_nothing():
+    board = Board(state())
+    one, _ = make_turns(board, world_size=1)
+    one.meet()
+    one.begin("train")
+    one.over()
+    assert board == {}
