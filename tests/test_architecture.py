@@ -16,6 +16,7 @@ LAYERS = [
     {"cli"},
     {"testing"},
     {"displays"},
+    {"history"},
     {"smoke"},
     {"recipes"},
     {"sweeps"},

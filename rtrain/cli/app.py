@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
+from rtrain.cli import completion, fit, listing, predict, recipes, resume, schema, smoke, sweep
 from rtrain.cli.interrupt import INTERRUPTED
+from rtrain.cli.runs.app import runs
 from rtrain.cli.usage.dashes import WithOverrides
 from rtrain.cli.usage.errors import HELP, Command, Group
 from rtrain.errors import ConfigError, RtrainError
@@ -32,7 +33,7 @@ app.command("resume", cls=WithOverrides)(resume.resume)
 app.command("predict", cls=WithOverrides)(predict.predict)
 app.command("evaluate", cls=WithOverrides)(predict.evaluate)
 app.command("smoke", cls=Command)(smoke.smoke)
-app.add_typer(runs.runs, name="runs")
+app.add_typer(runs, name="runs")
 app.add_typer(sweep.sweeps, name="sweep")
 app.add_typer(recipes.recipes, name="recipes")
 app.command("schema", cls=Command)(schema.schema)

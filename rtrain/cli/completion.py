@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,6 +43,10 @@ class Shell(StrEnum):
     fish = "fish"
 
 
+TAKES_RUN = ("resume", "predict", "evaluate")
+"""Commands whose first word is a run."""
+LISTING = ("ls", "best", "gc")
+"""Commands of ``rtrain runs`` that take folders."""
 SCRIPTS = {Shell.bash: BASH, Shell.zsh: ZSH, Shell.fish: FISH}
 
 
@@ -59,8 +63,13 @@ def complete(
         typer.echo(candidate)
 
 
-def candidates(line: str, commands: Sequence[str]) -> list[str]:
-    """Return the words that can stand where ``line`` ends; ``commands`` are those of rtrain."""
+def candidates(line: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the words that can stand where ``line`` ends.
+
+    Args:
+        line: The command line up to the cursor.
+        commands: The commands of rtrain, each with those inside it.
+    """
     *words, incomplete = line.split(" ") if " " in line else [line, ""]
     words = [word for word in words if word][1:]
     if not words:
@@ -69,6 +78,10 @@ def candidates(line: str, commands: Sequence[str]) -> list[str]:
         return _config_files(incomplete)
     if words[0] == "recipes":
         return _recipe_words(words[1:], incomplete)
+    if words[0] in TAKES_RUN and len(words) == 1:
+        return _runs(incomplete)
+    if words[0] in ("runs", "sweep"):
+        return _of_group(commands[words[0]], words[1:], incomplete)
     if words[0] != "fit":
         return []
     if incomplete.startswith("-"):
@@ -82,9 +95,26 @@ def candidates(line: str, commands: Sequence[str]) -> list[str]:
     return complete_override(positional, incomplete, schemas())
 
 
-def _commands(context: typer.Context) -> list[str]:
+def _of_group(commands: Sequence[str], words: Sequence[str], incomplete: str) -> list[str]:
+    """Return what may follow ``rtrain runs`` or ``rtrain sweep``: a command, then runs or folders."""
+    if not words:
+        return [name for name in commands if name.startswith(incomplete)]
+    if words[0] in LISTING:
+        return [path for path in _config_files(incomplete) if path.endswith("/")]
+    return _runs(incomplete)
+
+
+def _runs(incomplete: str) -> list[str]:
+    """Return short names of runs, and folders, that start with ``incomplete``."""
+    from rtrain.history.references import reference_words
+
+    return [*reference_words(incomplete), *(path for path in _config_files(incomplete) if path.endswith("/"))]
+
+
+def _commands(context: typer.Context) -> dict[str, list[str]]:
     group: Any = context.find_root().command
-    return sorted(name for name, command in group.commands.items() if not command.hidden)
+    shown = {name: command for name, command in group.commands.items() if not command.hidden}
+    return {name: list(getattr(shown[name], "commands", ())) for name in sorted(shown)}
 
 
 def _recipe_words(words: list[str], incomplete: str) -> list[str]:

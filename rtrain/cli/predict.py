@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.cli.runs.arguments import RUN_HELP
 from rtrain.config.files.locations import shown
 from rtrain.terminal import check_written, say
 
 if TYPE_CHECKING:
     from rtrain.evaluation import Evaluation
 
-Place = Annotated[Path, typer.Argument(help="A run directory, or the folder of a checkpoint.")]
+Place = Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP} Or the folder of a checkpoint.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(help="Changes of the dataset of training: dataset.path=new.parquet; or num_workers=4 to use Ray."),
@@ -38,15 +39,17 @@ def predict(
     trust: Trust = False,
 ) -> None:
     """Predict every row that the dataset names, with the model of RUN alone."""
+    from rtrain.history.references import find_model
     from rtrain.interrupts import ended_by_sigterm
     from rtrain.prediction import write_predictions
     from rtrain.trainers.trained import find_checkpoint
 
+    place = find_model(run)
     with ended_by_sigterm():
         num_rows = write_predictions(
-            run, output, overrides or (), checkpoint=checkpoint, split=split, force=force, trust=trust
+            place, output, overrides or (), checkpoint=checkpoint, split=split, force=force, trust=trust
         )
-    say(f"predicted {num_rows:,} rows by {shown(find_checkpoint(run, checkpoint))} -> {output}")
+    say(f"predicted {num_rows:,} rows by {shown(find_checkpoint(place, checkpoint))} -> {output}")
 
 
 def evaluate(
@@ -65,6 +68,7 @@ def evaluate(
     from dataclasses import asdict
 
     from rtrain.evaluation import measure
+    from rtrain.history.references import find_model
     from rtrain.interrupts import ended_by_sigterm
     from rtrain.prediction.output import check_folder
     from rtrain.runs.files import to_json, write_atomic
@@ -72,7 +76,7 @@ def evaluate(
     if output is not None:
         check_folder(output)
     with ended_by_sigterm():
-        found = measure(run, overrides or (), checkpoint=checkpoint, split=split, trust=trust)
+        found = measure(find_model(run), overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
         write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
     say(to_json(asdict(found), indent=2) if as_json else _table(found))

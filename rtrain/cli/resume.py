@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from rtrain.cli.fit import end_with
+from rtrain.cli.runs.arguments import RUN_HELP
 
 
 def resume(
     run: Annotated[
         str,
-        typer.Argument(help="A run directory: runs/<name>/<time>-<id>; a sweep's folder; or its URL.", metavar="RUN"),
+        typer.Argument(help=f"{RUN_HELP} Or a sweep, or the URL of either.", metavar="RUN"),
     ],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
@@ -27,7 +28,9 @@ def resume(
     Of a sweep, train the trials that are not over yet.
     """
     from rtrain.cli.sweep import find_sweep_folder, resume_sweep
+    from rtrain.history.references import run_or_url
 
+    run = run_or_url(run)
     if (folder := find_sweep_folder(run, trust=trust)) is not None:
         resume_sweep(folder, overrides or [], trust=trust)
         return

@@ -28,13 +28,16 @@ def options() -> None:
 
 @sweeps.command("show", cls=Command)
 def show(
-    sweep: Annotated[Path, typer.Argument(help="The folder of a sweep: runs/<name>-sweep-<id>.", metavar="SWEEP")],
+    sweep: Annotated[
+        str, typer.Argument(help="A sweep: its folder, last, last:NAME or its short id.", metavar="SWEEP")
+    ],
 ) -> None:
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
     from rtrain.displays.sweep_lines import report_lines
+    from rtrain.history.references import find_run
     from rtrain.sweeps.record.sweep_record import load_record
 
-    say("\n".join(report_lines(load_record(sweep))))
+    say("\n".join(report_lines(load_record(find_run(sweep)))))
 
 
 def find_sweep_folder(place: str, *, trust: bool) -> Path | None:

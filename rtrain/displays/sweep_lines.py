@@ -13,6 +13,7 @@ from rtrain.config.files.locations import shown
 from rtrain.config.value_types.numeric import is_number
 from rtrain.displays.run import PlainLines
 from rtrain.errors import RtrainError
+from rtrain.history.columns import short_key
 from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events
 from rtrain.runs.lock import is_locked
@@ -120,7 +121,7 @@ def _is_unfinished(record: SweepRecord) -> bool:
 def short_names(trials: Sequence[Trial]) -> dict[str, str]:
     """Return what varies between trials, by key: as much of its end as tells it from the others."""
     keys = list(dict.fromkeys(key for one in trials for key in one.params))
-    return {key: _short(key, keys) for key in keys}
+    return {key: short_key(key, keys) for key in keys}
 
 
 def short_words(trial: Trial) -> str:
@@ -130,12 +131,6 @@ def short_words(trial: Trial) -> str:
 
 def _short_value(text: str) -> str:
     return f"{float(text):.4g}" if len(text) > LONG_NUMBER and is_number(text) else text
-
-
-def _short(key: str, keys: list[str]) -> str:
-    parts = key.split(".")
-    ends = [".".join(parts[start:]) for start in reversed(range(len(parts)))]
-    return next((end for end in ends if sum(f".{one}".endswith(f".{end}") for one in keys) == 1), key)
 
 
 def _failures(record: SweepRecord) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_runs import make_run
 
 import rtrain
 from rtrain.cli.app import run
@@ -128,11 +129,31 @@ def test_a_missing_dataset_is_an_error_before_anything_is_written(capsys, tmp_pa
         ("rtrain rec", "recipes"),
         ("rtrain recipes s", "show"),
         ("rtrain smoke rtr", "rtrain/"),
+        ("rtrain runs l", "ls"),
+        ("rtrain sweep s", "show"),
+        ("rtrain runs ls rtr", "rtrain/"),
     ],
 )
 def test_completion_offers(line, expected, capsys):
     assert run(["complete", line]) == 0
     assert expected in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rtrain resume la", ["last", "last:mlp"]),
+        ("rtrain predict best:", ["best:mlp"]),
+        ("rtrain evaluate 0a", ["0a1b"]),
+        ("rtrain runs verify 0a", ["0a1b"]),
+        ("rtrain sweep show run", ["runs/"]),
+    ],
+)
+def test_completion_offers_runs(line, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_run(tmp_path / "runs", "mlp", "0a1b")
+    assert run(["complete", line]) == 0
+    assert capsys.readouterr().out.splitlines() == expected
 
 
 def test_completion_works_in_a_real_bash(tmp_path):

@@ -1,4 +1,4 @@
-"""``rtrain runs``: look after run directories."""
+"""``rtrain runs verify``, ``upload`` and ``fetch``: whether the files of a run are whole, here and in a store."""
 
 from __future__ import annotations
 
@@ -7,31 +7,23 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.usage.errors import Command, Group
+from rtrain.cli.runs.arguments import Run
 from rtrain.printable import printable
 from rtrain.terminal import say
 
-runs = typer.Typer(cls=Group, help="Look after run directories.", no_args_is_help=True)
 HARMLESS = ("unfinished", "extra")
 """Problems that lose nothing."""
 
 
-@runs.callback()
-def options() -> None:
-    """Look after run directories."""
-
-
-@runs.command("verify", cls=Command)
-def verify(
-    run: Annotated[str, typer.Argument(help="A run directory: runs/<name>/<time>-<id>; or its URL.", metavar="RUN")],
-) -> None:
+def verify(run: Run) -> None:
     """Compare every file of RUN with what was written: say what is missing, damaged or extra. Exit code 1 for loss."""
+    from rtrain.history.references import find_run
     from rtrain.runs.verify import verify_run
     from rtrain.storage.checking import verify_stored
     from rtrain.storage.fetching import stored_run
     from rtrain.storage.stores import is_url
 
-    found = verify_stored(stored_run(run)) if is_url(run) else verify_run(Path(run))
+    found = verify_stored(stored_run(run)) if is_url(run) else verify_run(find_run(run))
     for finding in found:
         say(printable(str(finding)))  # a line each, whatever files are called
     lost = [finding for finding in found if finding.problem not in HARMLESS]
@@ -40,21 +32,20 @@ def verify(
         raise typer.Exit(1)
 
 
-@runs.command("upload", cls=Command)
 def upload(
-    run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
+    run: Run,
     to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
 ) -> None:
     """Copy RUN to where its run.storage says, as far as it is missing; a run of another account needs --to."""
+    from rtrain.history.references import find_run
     from rtrain.storage.mirror import upload_run
 
-    url, ending = upload_run(run, to, lambda text: say(text, err=True))
+    url, ending = upload_run(find_run(run), to, lambda text: say(text, err=True))
     say(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
     if not ending.complete:
         raise typer.Exit(1)
 
 
-@runs.command("fetch", cls=Command)
 def fetch(
     url: Annotated[str, typer.Argument(help="The copy of a run: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")],
     into: Annotated[Path | None, typer.Argument(help="The run directory to make; by default runs/<name>/<id>.")] = None,

@@ -1,0 +1,1 @@
+"""``rtrain runs``: one file per group of verbs."""

@@ -1,0 +1,24 @@
+"""``rtrain runs``: the table of contents of its verbs."""
+
+from __future__ import annotations
+
+import typer
+
+from rtrain.cli.runs import copies, listing
+from rtrain.cli.usage.errors import Command, Group
+
+TEXT = "List, show, compare and clean up runs."
+runs = typer.Typer(cls=Group, help=TEXT, no_args_is_help=True)
+
+
+@runs.callback(help=TEXT)
+def options() -> None:
+    """Take no options of the group itself."""
+
+
+runs.command("ls", cls=Command)(listing.ls)
+runs.command("best", cls=Command)(listing.best)
+runs.command("path", cls=Command)(listing.path)
+runs.command("verify", cls=Command)(copies.verify)
+runs.command("upload", cls=Command)(copies.upload)
+runs.command("fetch", cls=Command)(copies.fetch)

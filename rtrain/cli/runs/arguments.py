@@ -1,0 +1,18 @@
+"""Arguments that several verbs of ``rtrain runs`` have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+RUN_HELP = "A run: its folder, last, last:NAME, best:NAME, its short id, or SWEEP/3 for a trial."
+Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=RUN_HELP)]
+Folders = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FOLDER]...", help="Where to look; by default runs, multirun and each run.root_dir."),
+]
+Where = Annotated[
+    str | None, typer.Option("--where", "-w", help="Only these: 'val/accuracy > 0.9 and started > \"3 days ago\"'")
+]

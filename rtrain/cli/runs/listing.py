@@ -1,0 +1,100 @@
+"""``rtrain runs ls``, ``best`` and ``path``: find runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rtrain.cli.runs.arguments import Folders, Run, Where
+from rtrain.config.files.locations import shown
+from rtrain.terminal import check_written, say
+
+Trials = Annotated[bool, typer.Option("--trials", "-t", help="List each trial of a sweep; --where does so anyway.")]
+
+
+class Mode(StrEnum):
+    """Which way a metric gets better."""
+
+    min = "min"
+    max = "max"
+
+
+def ls(
+    folders: Folders = None,
+    *,
+    where: Where = None,
+    sort: Annotated[
+        str | None, typer.Option("--sort", "-s", help="Sort by a field; -FIELD: the largest first.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", "-c", help="Fields to show: lr,seed; +seed: one more.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Most rows; 0 for all.")] = 50,
+    trials: Trials = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all facts as JSON.")] = False,
+) -> None:
+    """List runs and sweeps, the newest first, with what differs between their configs."""
+    from rtrain.history.choosing import ordered
+    from rtrain.history.listing import chosen_rows
+
+    rows = ordered(chosen_rows(folders or (), where, trials=trials), sort)
+    some = rows[: limit or None]
+    if as_json:
+        from rtrain.history.columns import as_data
+        from rtrain.runs.files import to_json
+
+        say(to_json([as_data(row) for row in some], indent=2))
+    elif some:
+        from rtrain.displays.history.table import table_lines
+        from rtrain.displays.history.texts import line_width, show
+
+        show(table_lines(some, columns, line_width()))
+    else:
+        say(_nothing(where), err=True)
+    if len(rows) > len(some):
+        say(f"{len(rows) - len(some):,} more: -n 0 lists all, --where some.", err=True)
+    check_written()
+
+
+def _nothing(where: str | None) -> str:
+    from rtrain.history.places import default_folders
+
+    if where is not None:
+        return "no run fulfils --where."
+    return "no runs below " + (", ".join(default_folders()) or "the current folder: name a folder that holds runs.")
+
+
+def best(
+    folders: Folders = None,
+    *,
+    where: Where = None,
+    metric: Annotated[str | None, typer.Option("--metric", "-m", help="Judge by this metric.")] = None,
+    mode: Annotated[Mode | None, typer.Option("--mode", help="Whether less or more is better.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, the best first.")] = 5,
+) -> None:
+    """List the best runs and trials, and where the best checkpoint is."""
+    from rtrain.displays.history.table import table_lines
+    from rtrain.displays.history.texts import line_width, show
+    from rtrain.history.choosing import best_rows, find_goal
+    from rtrain.history.listing import chosen_rows
+
+    rows = chosen_rows(folders or (), where, trials=True)
+    goal = find_goal(rows, metric, None if mode is None else mode.value)
+    found = best_rows(rows, goal)
+    if not found:
+        say(f"no run has reported {goal.monitor}.", err=True)
+        raise typer.Exit(1)
+    extra = None if goal.field == "best" else f"+{goal.field}"
+    show(table_lines(found[:limit], extra, line_width()))
+    say(f"\nthe best one: {shown(found[0].path)}")
+    check_written()
+
+
+def path(run: Run) -> None:
+    """Print the folder of RUN, for scripts: less $(rtrain runs path last)/logs/driver.log"""
+    from rtrain.history.references import existing_run
+
+    say(str(existing_run(run)))
+    check_written()

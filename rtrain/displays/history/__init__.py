@@ -1,0 +1,1 @@
+"""What a terminal shows of the runs that were: the list, a run, a comparison, curves."""

@@ -1,0 +1,111 @@
+"""The names of what is known of runs, as users write them in ``--where``, ``--sort`` and ``--columns``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rtrain.config.compose.aliases import KEYS
+from rtrain.config.did_you_mean import closest, did_you_mean
+from rtrain.errors import ConfigError
+from rtrain.history.rows import Row
+
+TIMES = ("started", "ended")
+DURATIONS = ("age", "seconds")
+SIZES = ("size",)
+OWN = {
+    "id": "short id; of a trial that of its sweep and its number",
+    "name": "run.name",
+    "kind": "run, trial or sweep",
+    "status": "running, succeeded, failed, interrupted, preempted, killed (its process is gone) or damaged",
+    "trainer": "trainer.type",
+    "dataset": "name of the dataset",
+    "best": "best value of the monitored metric",
+    "monitor": "the metric that decides which checkpoint is the best",
+    "started": "when it started",
+    "ended": "when it ended",
+    "age": "time since it started",
+    "seconds": "how long it took",
+    "step": "optimizer steps (boosting rounds)",
+    "epoch": "epochs",
+    "tags": "tags, a list",
+    "note": "note",
+    "reason": "why it ended",
+    "error": "type of the error it failed with",
+    "problem": "why its manifest can't be read",
+    "workers": "num_workers",
+    "seed": "run.seed",
+    "host": "machine",
+    "commit": "git commit of the project",
+    "dirty": "whether the project had changes that were not committed",
+    "checkpoints": "number of checkpoints",
+    "size": "bytes of all checkpoints",
+    "resumes": "how often it was resumed",
+    "overrides": "what was typed, a list",
+    "config_file": "the config",
+    "parent": "the run whose weights it began with",
+    "sweep": "of a trial, the folder of its sweep",
+    "trial": "of a trial, its number",
+    "trials": "of a sweep, the number of its trials",
+    "search": "of a sweep, what proposes trials",
+    "path": "the folder",
+}
+"""Name -> what it is. All others are metrics, keys of the config and values that loops reported."""
+GROUPS = ("config", "metrics", "values")
+
+
+class Fields:
+    """The names that some rows have facts of.
+
+    Args:
+        rows: Any kind of rows.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        names: set[str] = set()
+        for row in rows:
+            names.update(row.facts)
+        self._names = {one for one in names if one.partition(".")[0] in GROUPS and "." in one}
+        self.is_empty = not names
+
+    def find(self, name: str) -> str:
+        """Return the fact that a name stands for: ``lr`` is ``config.trainer.optimizer.lr``.
+
+        Raises:
+            ConfigError: There is none, or there are several.
+        """
+        whole = [name] if name in OWN else []
+        whole += [one for one in (name, *(f"{group}.{name}" for group in GROUPS)) if one in self._names]
+        whole += [f"config.{KEYS[name]}"] if name in KEYS and f"config.{KEYS[name]}" in self._names else []
+        if whole or self.is_empty:
+            return (whole or [name])[0]
+        ends = sorted(one for one in self._names if one.endswith((f".{name}", f"/{name}")))
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise ConfigError(f"'{name}' may be one of several fields.", did_you_mean(*map(short, ends)))
+        raise ConfigError(f"there is no field '{name}'.", self._hint(name))
+
+    def _hint(self, name: str) -> str:
+        shorts = [short(one) for one in sorted(self._names)]
+        ends = {one.rpartition(".")[2].rpartition("/")[2]: one for one in reversed(shorts)}
+        near = closest(name, [*OWN, *shorts]) or ends.get(closest(name, ends) or "")
+        lines = [] if near is None else [did_you_mean(near)]
+        metrics = [one for one in shorts if one.startswith("metrics.")]
+        return "\n".join([*lines, *listing("there are: ", [*OWN, *metrics, "and each key of the config"])])
+
+
+def short(name: str) -> str:
+    """Return a name as users write it: keys of the config need no ``config.``."""
+    return name.removeprefix("config.")
+
+
+def listing(before: str, words: Sequence[str], width: int = 100) -> list[str]:
+    """Return words with commas in as many lines as they need, each as wide as ``before`` and what fits."""
+    lines, line = list[str](), before
+    for number, word in enumerate(words):
+        text = word if number == len(words) - 1 else f"{word},"
+        if len(line) + len(text) + 1 > width and line.strip():
+            lines.append(line.rstrip())
+            line = " " * len(before)
+        line += f"{text} "
+    return [*lines, line.rstrip()]

@@ -1,0 +1,28 @@
+"""Which runs a command is about: those of some folders that fulfil an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rtrain.history.index import list_rows
+from rtrain.history.places import SWEEP
+from rtrain.history.rows import Row
+from rtrain.history.where import matching
+
+
+def chosen_rows(folders: Sequence[str | Path] = (), where: str | None = None, *, trials: bool = False) -> list[Row]:
+    """Return runs and sweeps, the newest first.
+
+    Args:
+        folders: Where to look; none: where the project has its runs.
+        where: What they have to fulfil.
+        trials: List each trial. They are listed anyway if ``where`` is given, which looks at each of them, or if the
+            folder is that of a sweep; else their sweep stands for them.
+
+    Raises:
+        ConfigError: A folder does not exist, or the expression is wrong.
+    """
+    rows = list_rows(folders)
+    are_trials_shown = trials or bool(where) or any((Path(one) / SWEEP).is_file() for one in folders)
+    return matching([row for row in rows if are_trials_shown or row.kind != "trial"], where)

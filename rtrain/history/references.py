@@ -1,0 +1,144 @@
+"""Short names of runs, wherever a command expects one: ``last``, ``best:resnet``, ``c5e7``, ``330826/3``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rtrain.config.files.locations import shown
+from rtrain.errors import ConfigError
+from rtrain.history.choosing import best_rows, find_goal, no_rows
+from rtrain.history.index import list_rows
+from rtrain.history.places import SWEEP
+from rtrain.history.quantities import time_text
+from rtrain.history.rows import Row
+from rtrain.storage.stores import is_url
+
+MOST_LISTED = 12
+_WORD = re.compile(r"(last|best)(?::([^/]+))?(?:/(\d+))?")
+"""The newest run or the best one, of all or of one name; of a sweep, one of its trials."""
+_ID = re.compile(r"([\w.-]+?)(?:/(\d+))?")
+"""A short id, the name of a run directory or of a sweep, or the beginning of one."""
+LEAST = 4
+"""Characters that the beginning of a name needs."""
+
+
+def find_run(text: str, folders: Sequence[str] = ()) -> Path:
+    """Return the folder that a word stands for: a path that exists, else the run of that short name.
+
+    Args:
+        text: What the user typed.
+        folders: Where runs are looked for; none: those of the project.
+
+    Raises:
+        ConfigError: It is one of several runs, all of which are listed; or there is none.
+    """
+    if os.path.lexists(text):
+        return Path(text)
+    match, name = _WORD.fullmatch(text), _ID.fullmatch(text)
+    if match is None and name is None:
+        return Path(text)
+    rows = list_rows(folders)
+    if match is not None:
+        found = [_trial(_first(match[1], match[2], rows), match[3], rows)]
+    else:
+        assert name is not None
+        found = _named(name[1], name[2], rows)
+    if not found:
+        return Path(text)  # the command says what is wrong with it
+    if len(found) > 1:
+        raise _ambiguous(text, found)
+    return Path(shown(found[0].path))
+
+
+def find_model(text: str) -> Path:
+    """Return what ``find_run`` returns; where a short name stands for a sweep, its best trial."""
+    found = find_run(text)
+    best = found / "best"
+    return best if (found / SWEEP).is_file() and best.is_dir() and not os.path.lexists(text) else found
+
+
+def run_or_url(text: str) -> str:
+    """Return what ``find_run`` returns as a text; a URL stays as it is."""
+    return text if is_url(text) else str(find_run(text))
+
+
+def existing_run(text: str) -> Path:
+    """Return the folder of a run or sweep that a word stands for.
+
+    Raises:
+        ConfigError: It is one of several runs, or none.
+    """
+    found = find_run(text)
+    if not found.is_dir():
+        raise no_rows(f"there is no run '{text}'.", list_rows())
+    return found
+
+
+def find_runs(texts: Sequence[str], folders: Sequence[str] = ()) -> list[Path]:
+    """Return the folders that words stand for, each once."""
+    return list(dict.fromkeys(find_run(text, folders) for text in texts))
+
+
+def _first(word: str, name: str | None, rows: Sequence[Row]) -> Row:
+    """Return the newest run or sweep, or the best run or trial."""
+    called = [row for row in rows if name is None or _is_called(row, name)]
+    if word == "best" and called:
+        best = best_rows(called, find_goal(called))
+        if best:
+            return best[0]
+    newest = [row for row in called if row.kind != "trial"]
+    if not newest or word == "best":
+        raise no_rows(f"there is no run{'' if name is None else f' called {name}'}.", rows)
+    return newest[0]
+
+
+def _is_called(row: Row, name: str) -> bool:
+    """Return whether a run or a sweep has a name, which may be a pattern with ``*``."""
+    folder = row.path.parent.name if row.kind == "trial" else row.path.name
+    return fnmatchcase(row.name, name) or (row.kind != "run" and fnmatchcase(folder, name))
+
+
+def _named(name: str, trial: str | None, rows: Sequence[Row]) -> list[Row]:
+    """Return the runs and sweeps of an id or a name; if there are none, those whose folder's name begins so."""
+    tests: tuple[Callable[[Row], bool], ...] = (
+        lambda row: name in (row.id, row.path.name),
+        lambda row: len(name) >= LEAST and row.path.name.startswith(name),
+    )
+    for test in tests:
+        found = [row for row in rows if test(row) and (row.kind == "sweep" or trial is None)]
+        if found:
+            return found if trial is None else [_trial(row, trial, rows) for row in found]
+    return []
+
+
+def _trial(row: Row, number: str | None, rows: Sequence[Row]) -> Row:
+    if number is None:
+        return row
+    inside = [one for one in rows if one.kind == "trial" and one.path.parent == row.path]
+    found = next((one for one in inside if one.get("trial") == int(number)), None)
+    if found is None:
+        there = f"its trials: 0 to {len(inside) - 1}" if inside else "It is not a sweep."
+        raise ConfigError(f"{shown(row.path)} has no trial {number}.", there)
+    return found
+
+
+def _ambiguous(text: str, found: Sequence[Row]) -> ConfigError:
+    lines = [
+        f"  {shown(row.path)}  ({row.status}{f', {time_text(row.started)}' if row.started else ''})"
+        for row in found[:MOST_LISTED]
+    ]
+    more = [f"  and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
+    return ConfigError("\n".join([f"'{text}' may be one of {len(found)} runs:", *lines, *more]), "Use its path.")
+
+
+def reference_words(start: str, folders: Sequence[str] = ()) -> list[str]:
+    """Return the short names that begin so, for completion: words first, then ids, the newest first."""
+    rows = list_rows(folders)
+    names = list(dict.fromkeys(row.name for row in rows if row.kind == "run"))
+    words = ["last", "best", *(f"{word}:{name}" for word in ("last", "best") for name in names)] if rows else []
+    ids = [row.id for row in rows if row.kind != "trial" or "/" in start]
+    return [one for one in dict.fromkeys([*words, *ids]) if one.startswith(start)]

@@ -1,0 +1,248 @@
+"""What the list knows of a run, a trial or a sweep: plain facts by name, read from its files alone."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import RtrainError
+from rtrain.history.places import SWEEP, Place
+from rtrain.runs.files import finite
+from rtrain.runs.labels import read_labels
+from rtrain.runs.lock import is_locked
+from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, manifest_of
+from rtrain.runs.plain_files import read_json
+
+SHORT_ID = re.compile(r"-([0-9a-f]{4,8})$")
+"""Ends the name of a run directory, or of a sweep."""
+TRIAL = re.compile(r"(\d+)-")
+"""Begins the name of a trial's folder."""
+DAMAGED = "damaged"
+"""Status of a run whose manifest can't be read."""
+KILLED = "killed"
+"""Status of a run whose manifest says ``running``, but whose process is gone."""
+ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError)
+"""What a file of any content may lead to while it is read."""
+
+
+class Row:
+    """One run, trial or sweep of the list.
+
+    Args:
+        place: Its folder.
+        data: Its facts, as JSON.
+    """
+
+    def __init__(self, place: Place, data: str) -> None:
+        self.path, self.kind, self._data = Path(place.path), place.kind, data
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What its files say, by name; of the config and the metrics each value: ``config.trainer.optimizer.lr``."""
+        found: dict[str, Any] = json.loads(self._data)
+        if found["status"] == "running":
+            found["status"] = _live_status(self.path, found.get("host"))
+        return found
+
+    def get(self, name: str) -> Any:
+        """Return a fact; None if the run has none of that name."""
+        if name == "age":
+            return max(0.0, time.time() - self.started) if self.started else None
+        return str(self.path) if name == "path" else self.facts.get(name)
+
+    @property
+    def id(self) -> str:
+        """The short id: of a trial that of its sweep and its number, ``330826/3``."""
+        return str(self.facts["id"])
+
+    @property
+    def name(self) -> str:
+        """``run.name``; of a sweep, that of its trials, or ``sweep.name``."""
+        return str(self.facts["name"])
+
+    @property
+    def status(self) -> str:
+        """As the manifest says it, or ``killed`` or ``damaged``."""
+        return str(self.facts["status"])
+
+    @property
+    def started(self) -> float:
+        """Seconds since 1970; 0 if unknown."""
+        return float(self.facts.get("started") or 0.0)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved config, flat, with ``config.`` before each key."""
+        return {name: value for name, value in self.facts.items() if name.startswith("config.")}
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The latest value of each metric."""
+        return {name[8:]: value for name, value in self.facts.items() if name.startswith("metrics.")}
+
+
+def _live_status(path: Path, host: object) -> str:
+    """Return the status of a run whose manifest says ``running``: only its own machine knows whether it still does."""
+    try:
+        return "running" if is_locked(path) or host not in (None, platform.node()) else KILLED
+    except (OSError, RtrainError):
+        return KILLED
+
+
+def read_facts(place: Place) -> dict[str, Any]:
+    """Return what the files of a run, a trial or a sweep say, as plain data. Whatever they hold, it is a row."""
+    path = Path(place.path)
+    try:
+        stored = read_json(path, SWEEP if place.kind == "sweep" else FILE_NAME)
+        found = _sweep_facts(stored) if place.kind == "sweep" else _run_facts(stored)
+    except FileNotFoundError:
+        found = {"status": DAMAGED, "problem": f"there is no {FILE_NAME}"}
+    except (*ERRORS, RtrainError) as error:
+        found = {"status": DAMAGED, "problem": f"its manifest can't be read: {error}"}
+    labels = read_labels(path)
+    configured, notes = found.pop("configured_tags", ()), found.get("note")
+    tags = labels.tags_with(configured)
+    named = {
+        "id": _short_id(path, place.kind),
+        "kind": place.kind,
+        "name": found.pop("name", None) or _name_of(path, place.kind),
+    }
+    if place.kind == "trial":
+        named |= {"sweep": path.parent.name, "trial": _trial_number(path)}
+    return {**named, **found, "tags": tags, "note": notes if labels.note is None else labels.note}
+
+
+def _name_of(path: Path, kind: str) -> str:
+    return path.name.partition("-sweep-")[0] if kind == "sweep" else path.parent.name
+
+
+def _short_id(path: Path, kind: str) -> str:
+    found = SHORT_ID.search(path.parent.name if kind == "trial" else path.name)
+    short = found[1] if found else path.parent.name if kind == "trial" else path.name
+    return f"{short}/{_trial_number(path)}" if kind == "trial" else short
+
+
+def _trial_number(path: Path) -> int | str:
+    found = TRIAL.match(path.name)
+    return int(found[1]) if found else path.name
+
+
+def _run_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a manifest. One of another version gives what it has, and ``problem`` says so."""
+    config = stored.get("config") or {}
+    trainer, scaling, run = (config.get(name) or {} for name in ("trainer", "scaling", "run"))
+    data, host, git = (stored.get(name) or {} for name in ("dataset", "host", "git"))
+    best, error = stored.get("best") or {}, stored.get("error") or {}
+    started, ended = _timestamp(stored.get("started_at")), _timestamp(stored.get("ended_at"))
+    facts = {
+        "name": _text(stored.get("run_name")),
+        "status": _text(stored.get("status")) or DAMAGED,
+        "reason": _text(stored.get("exit_reason")),
+        "error": _text(error.get("type")),
+        "trainer": _text(trainer.get("type")),
+        "dataset": _text(data.get("name") or (config.get("dataset") or {}).get("type")),
+        "workers": scaling.get("num_workers"),
+        "seed": stored.get("seed"),
+        "started": started,
+        "ended": ended,
+        "seconds": (stored.get("timings_seconds") or {}).get("total") or _between(started, ended),
+        "step": stored.get("step"),
+        "epoch": stored.get("epoch"),
+        "best": _number(best.get("value")),
+        "monitor": _text(best.get("monitor")),
+        "mode": _text(best.get("mode")),
+        "checkpoints": len(stored.get("checkpoints") or ()),
+        "size": sum(int(one.get("size_bytes") or 0) for one in stored.get("checkpoints") or ()),
+        "resumes": len(stored.get("resumes") or ()),
+        "host": _text(host.get("hostname")),
+        "commit": _text(git.get("commit")),
+        "dirty": git.get("dirty"),
+        "config_file": _text(stored.get("config_file")),
+        "overrides": [str(one) for one in stored.get("overrides") or ()],
+        "parent": _text(stored.get("parent_run")),
+        "note": _text(run.get("notes")),
+        "configured_tags": [str(one) for one in run.get("tags") or ()],
+    }
+    if (problem := _problem(stored)) is not None:
+        facts["problem"] = problem
+    return _known(facts) | _flat_facts(stored)
+
+
+def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: finite(one) for name, one in facts.items() if one is not None}
+
+
+def _flat_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {f"config.{name}": value for name, value in flattened(stored.get("config") or {})}
+    flat |= {f"metrics.{name}": _number(value) for name, value in (stored.get("metrics") or {}).items()}
+    return flat | {f"values.{name}": value for name, value in (stored.get("values") or {}).items()}
+
+
+def _problem(stored: Mapping[str, Any]) -> str | None:
+    version = stored.get("schema_version")
+    if version != SCHEMA_VERSION:
+        return f"its manifest is of schema version {version}; this rtrain knows {SCHEMA_VERSION}"
+    try:
+        manifest_of(stored)
+    except ERRORS as error:
+        return f"its manifest lacks something: {error}"
+    return None
+
+
+def _sweep_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
+    goal: Mapping[str, Any] = next(iter(stored.get("goals") or ()), {})
+    trials = stored["trials"]
+    counts = Counter(str(one["status"]) for one in trials)
+    best: Mapping[str, Any] = next((one for one in trials if one["number"] == stored.get("best")), {})
+    facts = {
+        "status": str(stored["status"]),
+        "started": _timestamp(stored.get("started_at")),
+        "seconds": sum(float(one.get("seconds") or 0.0) for one in trials),
+        "trials": len(trials),
+        "reason": ", ".join(f"{number} {status}" for status, number in counts.items()),
+        "failed": counts["failed"],
+        "search": _text(stored.get("search")),
+        "best": _number(next(iter(best.get("values") or ()), None)),
+        "best_trial": best.get("number"),
+        "monitor": _text(goal.get("metric")),
+        "mode": _text(goal.get("mode")),
+        "axes": [str(axis["key"]).lstrip("+") for axis in stored.get("axes") or ()],
+    }
+    return _known(facts)
+
+
+def flattened(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value of a nested mapping by its path with dots; lists and empty mappings are values."""
+    for key, value in config.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from flattened(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _timestamp(text: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp() if text else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _between(started: float | None, ended: float | None) -> float | None:
+    return None if started is None or ended is None else max(0.0, ended - started)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,93 @@
+"""Tags and a note that the user gives a run or a sweep afterwards: ``labels.json`` next to its manifest.
+
+They have a separate file so that they neither race the driver, which replaces the manifest, nor change signed text.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rtrain.runs.files import named_errors, to_json, write_atomic
+from rtrain.runs.plain_files import read_json
+
+FILE_NAME = "labels.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What the user wrote on a run."""
+
+    tags: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    """Tags of the config (``run.tags``) that were taken off."""
+    note: str | None = field(default=None)
+    """Replaces ``run.notes`` of the config, unless it is None."""
+
+    def tags_with(self, configured: Sequence[str]) -> list[str]:
+        """Return all tags of a run: those of its config that were not removed, then those that were added."""
+        return list(dict.fromkeys([*(one for one in configured if one not in self.removed), *self.tags]))
+
+    def tagged(self, added: Sequence[str], removed: Sequence[str]) -> Labels:
+        """Return the labels with other tags."""
+        tags = [one for one in dict.fromkeys([*self.tags, *added]) if one not in removed]
+        gone = [one for one in dict.fromkeys([*self.removed, *removed]) if one not in added]
+        return replace(self, tags=tuple(tags), removed=tuple(gone))
+
+
+def read_labels(folder: Path) -> Labels:
+    """Return the labels of a run directory or a sweep; those of a file that can't be read are none."""
+    try:
+        return _labels_of(read_json(folder, FILE_NAME))
+    except (OSError, ValueError, TypeError):
+        return Labels()
+
+
+def _labels_of(stored: Mapping[str, Any]) -> Labels:
+    if not isinstance(stored, Mapping):
+        raise TypeError("labels are a mapping")
+    tags, removed = (tuple(map(str, stored.get(name) or ())) for name in ("tags", "removed"))
+    note = stored.get("note")
+    return Labels(tags=tags, removed=removed, note=None if note is None else str(note))
+
+
+def change_tags(folder: Path, added: Sequence[str] = (), removed: Sequence[str] = ()) -> Labels:
+    """Add and remove tags of a run directory or a sweep, and return its labels.
+
+    Raises:
+        RunDirError: The folder can't be written.
+    """
+    with _changing(folder):
+        return _write(folder, read_labels(folder).tagged(added, removed))
+
+
+def change_note(folder: Path, note: str) -> Labels:
+    """Write a note on a run directory or a sweep, in place of the one before, and return its labels.
+
+    Raises:
+        RunDirError: The folder can't be written.
+    """
+    with _changing(folder):
+        return _write(folder, replace(read_labels(folder), note=note))
+
+
+def _write(folder: Path, labels: Labels) -> Labels:
+    write_atomic(folder / FILE_NAME, to_json(asdict(labels), indent=2) + "\n")
+    return labels
+
+
+@contextmanager
+def _changing(folder: Path) -> Iterator[None]:
+    """Let one process at a time read and write the labels. The folder itself is locked, not the lock of its driver."""
+    with named_errors(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

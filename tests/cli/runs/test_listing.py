@@ -1,0 +1,89 @@
+"""``rtrain runs ls``, ``best`` and ``path`` as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from made_runs import make_run, make_sweep
+
+from rtrain.cli.app import run
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    make_run(tmp_path / "runs", "mlp", "0a1b", losses=(0.5,), error={"type": "ValueError"})
+    make_run(tmp_path / "runs", "mlp", "0a1c", losses=(0.7,), minutes=10, status="failed")
+    make_sweep(tmp_path / "runs", rates=(0.4, 0.8))
+    return tmp_path
+
+
+def test_runs_are_listed(capsys):
+    assert run(["runs", "ls"]) == 0
+    shown = capsys.readouterr()
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["id", "0a1c", "330826", "0a1b"]
+    assert shown.err == ""
+
+
+def test_trials_are_listed_on_request_and_by_where(capsys):
+    assert run(["runs", "ls", "--trials"]) == 0
+    assert "330826/1" in capsys.readouterr().out
+    assert run(["runs", "ls", "--where", "lr > 0.5"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["id", "330826/1"]
+    assert run(["runs", "ls", "runs/mlp-sweep-330826"]) == 0
+    assert "330826/1" in capsys.readouterr().out
+
+
+def test_json_holds_every_fact(capsys):
+    assert run(["runs", "ls", "--json", "--sort", "best"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["id"] for one in found] == ["330826", "0a1b", "0a1c"]
+    assert found[1]["metrics"] == {"val/loss": 0.5}
+    assert found[1]["config"]["trainer.type"] == "torch"
+    assert found[1]["error"] == "ValueError"
+
+
+def test_what_the_limit_leaves_out_is_counted(capsys):
+    assert run(["runs", "ls", "-n", "1"]) == 0
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 2
+    assert shown.err.startswith("2 more: ")
+
+
+def test_nothing_to_list_is_said(capsys, tmp_path, monkeypatch):
+    assert run(["runs", "ls", "--where", "best > 3"]) == 0
+    assert "--where" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert run(["runs", "ls"]) == 0
+    assert "name a folder" in capsys.readouterr().err
+
+
+def test_a_wrong_expression_ends_with_exit_code_2(capsys):
+    assert run(["runs", "ls", "--where", "val/los > 1"]) == 2
+    error = capsys.readouterr().err
+    assert "    ^^^^^^^" in error
+    assert "metrics.val/loss" in error
+
+
+def test_the_best_run_is_shown_with_its_folder(capsys):
+    assert run(["runs", "best"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:5]] == ["330826/0", "330826/1", "0a1b", "0a1c"]
+    assert lines[-1] == "the best one: runs/mlp-sweep-330826/000-4d4a7ab0"
+    assert run(["runs", "best", "--metric", "val/loss", "--mode", "max", "-n", "1"]) == 0
+    assert "0a1c" in capsys.readouterr().out
+
+
+def test_best_by_a_metric_of_unknown_direction_asks_for_it(capsys):
+    assert run(["runs", "best", "--metric", "step"]) == 2
+    assert "--mode min" in capsys.readouterr().err
+
+
+def test_the_folder_of_a_run(capsys):
+    assert run(["runs", "path", "last:mlp"]) == 0
+    assert capsys.readouterr().out == "runs/mlp/2026-11-01_12-10-00-0a1c\n"
+    assert run(["runs", "path", "nothing"]) == 2
+    assert "there are: mlp" in capsys.readouterr().err

@@ -1,0 +1,101 @@
+"""Short names of runs."""
+
+from __future__ import annotations
+
+import pytest
+from made_runs import make_run, make_sweep
+
+from rtrain.errors import ConfigError
+from rtrain.history.references import existing_run, find_model, find_run, reference_words
+
+
+@pytest.fixture
+def runs(project):
+    root = project / "runs"
+    return {
+        "a": make_run(root, "mlp", "0a1b", losses=(0.5,)),
+        "b": make_run(root, "mlp", "0a1c", losses=(0.7,), minutes=10),
+        "c": make_run(root, "trees", "0a1d", losses=(0.6,), minutes=20),
+        "s": make_sweep(root, "resnet", "330826", rates=(0.4, 0.8)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("last", "c"),
+        ("last:mlp", "b"),
+        ("last:m*", "b"),
+        ("last:resnet", "s"),
+        ("best:mlp", "a"),
+        ("0a1b", "a"),
+        ("2026-11-01_12-10-00-0a1c", "b"),
+        ("2026-11-01_12-10", "b"),
+        ("330826", "s"),
+        ("resnet-sweep-330826", "s"),
+        ("best", "s/000-4d4a7ab0"),
+        ("best:resnet", "s/000-4d4a7ab0"),
+        ("330826/1", "s/001-4d4a7ab1"),
+        ("resnet-sweep-330826/0", "s/000-4d4a7ab0"),
+        ("last:resnet/1", "s/001-4d4a7ab1"),
+        ("001-4d4a7ab1", "s/001-4d4a7ab1"),
+    ],
+)
+def test_what_short_names_stand_for(text, expected, runs, project):
+    key, _, trial = expected.partition("/")
+    found = find_run(text)
+    assert (project / found) == (runs[key] / trial if trial else runs[key])
+    assert not found.is_absolute()
+
+
+def test_a_sweep_stands_for_its_best_trial_where_a_model_is_expected(runs):
+    (runs["s"] / "best").symlink_to("000-4d4a7ab0", target_is_directory=True)
+    assert find_model("last:resnet").resolve() == runs["s"] / "000-4d4a7ab0"
+    assert find_model("runs/resnet-sweep-330826").resolve() == runs["s"]
+    assert find_model("last").resolve() == runs["c"]
+
+
+def test_a_path_that_exists_wins(runs, project):
+    (project / "last").mkdir()
+    (project / "0a1b").mkdir()
+    assert str(find_run("last")) == "last"
+    assert str(find_run("0a1b")) == "0a1b"
+
+
+def test_several_runs_of_one_name_are_listed(runs, project):
+    make_run(project / "runs", "other", "0a1b", minutes=1)
+    with pytest.raises(ConfigError) as error:
+        find_run("0a1b")
+    lines = error.value.message.split("\n")
+    assert lines[0] == "'0a1b' may be one of 2 runs:"
+    assert {line.split()[0] for line in lines[1:]} == {
+        str(path.relative_to(project)) for path in (project / "runs").glob("*/*-0a1b")
+    }
+
+
+@pytest.mark.parametrize("text", ["last:nothing", "best:nothing", "330826/7", "last/0"])
+def test_what_names_no_run_is_an_error_with_what_there_is(text, runs):
+    with pytest.raises(ConfigError) as error:
+        find_run(text)
+    assert error.value.hint
+
+
+def test_what_is_no_short_name_is_left_to_the_command(runs):
+    assert str(find_run("runs/mlp/nothing")) == "runs/mlp/nothing"
+    assert str(find_run("ffff")) == "ffff"
+    with pytest.raises(ConfigError, match="ffff"):
+        existing_run("ffff")
+
+
+def test_best_of_runs_that_are_judged_differently_asks_for_a_metric(runs, project):
+    best = {"monitor": "val/accuracy", "mode": "max", "value": 0.9, "step": 1, "epoch": 1}
+    make_run(project / "runs", "mlp", "0a1e", best=best)
+    with pytest.raises(ConfigError, match="--metric val/loss or --metric val/accuracy"):
+        find_run("best:mlp")
+
+
+def test_completion_knows_them(runs):
+    assert reference_words("la") == ["last", "last:trees", "last:mlp"]
+    assert set(reference_words("0a1")) == {"0a1b", "0a1c", "0a1d"}
+    assert set(reference_words("330826/")) == {"330826/0", "330826/1"}
+    assert reference_words("zz") == []
