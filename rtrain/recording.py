@@ -143,7 +143,7 @@ def _start_trackers(prepared: Prepared, recorder: Recorder) -> Trackers | None:
     if not conf.loggers:
         return None
     sweep = recorder.run_dir.parent if prepared.composed.sweep else None
-    run = logged_run(recorder.run_dir, recorder.manifest, conf, sweep)
+    run = logged_run(recorder.run_dir, recorder.manifest, sweep)
     return Trackers(conf, run, prepared.composed.scrub, recorder.observer.notice)
 
 

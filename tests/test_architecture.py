@@ -19,6 +19,7 @@ LAYERS = [
     {"history"},
     {"smoke"},
     {"recipes"},
+    {"sync"},
     {"sweeps"},
     {"training"},
     {"evaluation"},

@@ -269,7 +269,7 @@ class RunConf:
     scalar: ClassVar[str] = "name"
     needs: ClassVar[Rules] = (
         STORAGE.of("storage_timeout_seconds"),
-        LOGGERS.of("loggers_timeout_seconds"),
+        LOGGERS.of("loggers_timeout_seconds", "system_metrics_seconds"),
         RESUMES.of("resume_data"),
     )
 
@@ -318,6 +318,10 @@ class RunConf:
 
     loggers_timeout_seconds: Annotated[float, Field(ge=0)] = 60.0
     """At the end of a run: how long a tracker may take nothing before the run ends without it."""
+
+    system_metrics_seconds: Annotated[float, Field(ge=0.1)] | None = 10.0
+    """Interval in seconds at which TensorBoard and MLflow get how busy the driver's machine is (CPU, memory, GPUs);
+    null: never. W&B measures by itself."""
 
     tags: list[str] = field(default_factory=list)
     """Words to find the run by, in trackers too."""

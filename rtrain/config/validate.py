@@ -69,6 +69,19 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     return conf
 
 
+def logger_conf(name: str, keys: Mapping[str, Any], schemas: Schemas) -> Any:
+    """Return the keys of the logger ``name``, as below ``run.loggers``.
+
+    Raises:
+        InvalidError: There is no such logger, or something is wrong with its keys.
+    """
+    problems: list[Problem] = []
+    found = _logger_confs({"loggers": {name: keys}}, schemas, problems)
+    if problems:
+        raise InvalidError(problems)
+    return found[name]
+
+
 def forbid_extra(conf: type, *, docstrings: bool = False) -> type:
     """Make pydantic refuse keys that ``conf``, or a dataclass inside it, doesn't have."""
     settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings, allow_inf_nan=False)

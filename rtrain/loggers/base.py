@@ -23,10 +23,12 @@ class LoggedRun:
     """``run.name``, which runs of the same config share."""
     folder: Path
     """The run directory."""
+    started_at: str
+    """When the run began, however often it was resumed: UTC, ISO 8601."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """The resolved config, flat: ``trainer.optimizer.lr``. Values are numbers, truth values, texts, or None."""
     changed: Mapping[str, Any] = field(default_factory=dict)
-    """The parameters that have other values than when the run began, since it was resumed with them."""
+    """The parameters that resumes of the run have changed, with the values of now."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Where the run comes from: ``command``, ``run_dir``, ``trainer``, ``git_commit`` and the like."""
     tags: Sequence[str] = ()
@@ -53,8 +55,20 @@ class Outcome:
     status: str
     """``succeeded``, ``failed``, ``interrupted`` or ``preempted``."""
     reason: str | None
+    ended_at: str
+    """UTC, ISO 8601."""
     checkpoints: Mapping[str, Path] = field(default_factory=dict)
     """The folders of the checkpoints ``best`` and ``last``, where there are some."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemSample:
+    """How busy the driver's machine is."""
+
+    seconds: int
+    """Since the run began, however often it was resumed."""
+    values: Mapping[str, float]
+    """By name, which begins with ``system/``: percent, or megabytes."""
 
 
 class Logger(ABC):
@@ -87,6 +101,9 @@ class Logger(ABC):
     @abstractmethod
     def log(self, events: Sequence[Event]) -> None:
         """Send events, in their order. A tracker may get the same events a second time if a process was killed."""
+
+    def log_system(self, sample: SystemSample) -> None:  # noqa: B027 - some trackers measure by themselves
+        """Send how busy the machine is, every ``run.system_metrics_seconds`` while the run goes on."""
 
     def end(self, outcome: Outcome) -> None:  # noqa: B027 - not every tracker asks
         """Hear that the run is over. It may still be resumed."""

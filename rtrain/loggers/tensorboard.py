@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.loggers import base
-from rtrain.loggers.base import Delivered, LoggedRun
+from rtrain.loggers.base import Delivered, LoggedRun, SystemSample
 from rtrain.runs.events import Event
 
 
@@ -30,7 +30,7 @@ class Logger(base.Logger):
     """Writes event files that TensorBoard shows."""
 
     Conf = Conf
-    requires = ("tensorboardX",)
+    requires = ("tensorboardX", "psutil", "pynvml")
     extra = "tensorboard"
 
     _writer: Any = None
@@ -63,6 +63,14 @@ class Logger(base.Logger):
                 self._write(scalar(name, np.float64(nan if value is None else value)), event.step, at)
             for name, text in event.values.items():
                 self._write_text(name, str(text), event.step, at)
+        self._writer.flush()
+
+    def log_system(self, sample: SystemSample) -> None:
+        """Write it as scalars whose step is the run's second."""
+        from tensorboardX.summary import scalar
+
+        for name, value in sample.values.items():
+            self._write(scalar(name, value), sample.seconds, time.time())
         self._writer.flush()
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from rtrain.tracking.delivery import Delivery
 
 Metrics = Mapping[str, Mapping[int, float]]
 """Value of each metric by step."""
-DONE = Outcome(status="succeeded", reason="trained to the end")
+DONE = Outcome(status="succeeded", reason="trained to the end", ended_at="2026-01-01T00:01:00.000+00:00")
 SECONDS = 60.0
 
 
@@ -56,6 +56,7 @@ class LoggerContract:
             id=folder.name,
             name="contract",
             folder=folder,
+            started_at="2026-01-01T00:00:00.000+00:00",
             parameters=parameters,
             facts={"command": "rtrain fit contract", "run_dir": str(folder), "trainer": "torch"},
             tags=("quick", "two words"),

@@ -16,6 +16,7 @@ from rtrain.runs.events import events_file
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.plain_files import read_json
 from rtrain.tracking.position import Position, read_new
+from rtrain.tracking.system_metrics import SystemMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +38,21 @@ class Delivery:
         make: Makes the logger; again after each failure.
         run: What the tracker is told of the run.
         notice: Takes a line for the user, without secrets.
+        system_seconds: How often the tracker is sent how busy this machine is; None: never.
     """
 
-    def __init__(self, name: str, make: Callable[[], Logger], run: LoggedRun, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Logger],
+        run: LoggedRun,
+        notice: Callable[[str], None],
+        system_seconds: float | None = None,
+    ) -> None:
         self.name, self._make, self._run_of, self._notice = name, make, run, notice
         self._file = run.folder / FOLDER / f"{name}.json"
         self._position, self._ids = _read_state(run.folder, name)
+        self._system = None if system_seconds is None else SystemMetrics(run.started_at, system_seconds)
         self._logger: Logger | None = None
         self._error: str | None = None
         self._outcome: Outcome | None = None
@@ -81,6 +91,7 @@ class Delivery:
                 if is_last:
                     self._end()
                     return
+                self._send_system()
                 self._ending.wait(POLL_SECONDS)
             except Exception as error:  # whatever a tracker's library raises
                 self._note(error)
@@ -97,6 +108,12 @@ class Delivery:
             opened.log(events)
         self._note_delivered(position)
         return True
+
+    def _send_system(self) -> None:
+        takes_it = self._logger is not None and type(self._logger).log_system is not Logger.log_system
+        sample = self._system.due() if takes_it and self._system is not None else None
+        if self._logger is not None and sample is not None:
+            self._logger.log_system(sample)
 
     def _open(self) -> Logger:
         opened = self._logger = self._make()

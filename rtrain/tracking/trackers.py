@@ -14,7 +14,7 @@ from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.loggers.registry import LOGGERS
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import to_json
-from rtrain.runs.manifest import Manifest
+from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.tracking.delivery import Delivery
 
 
@@ -42,7 +42,7 @@ class Trackers:
         self._patience = conf.loggers_timeout_seconds
         self._tell, self._scrub = notice, scrub
         self._deliveries = [
-            Delivery(name, partial(LOGGERS.load(name), own), run, self._notice)
+            Delivery(name, partial(LOGGERS.load(name), own), run, self._notice, conf.system_metrics_seconds)
             for name, own in (conf.loggers or {}).items()
         ]
 
@@ -54,9 +54,7 @@ class Trackers:
             manifest: Says how the run ended.
             hurry: Whether the rest is to be given up at once.
         """
-        outcome = Outcome(
-            status=manifest.status, reason=manifest.exit_reason, checkpoints=_checkpoints(run_dir, manifest)
-        )
+        outcome = outcome_of(run_dir, manifest)
         for one in self._deliveries:
             lacks = one.finish(outcome, self._patience, hurry)
             if lacks is not None:
@@ -66,17 +64,16 @@ class Trackers:
         self._tell(self._scrub(text))
 
 
-def logged_run(run_dir: Path, manifest: Manifest, conf: RunConf, sweep: Path | None) -> LoggedRun:
+def logged_run(run_dir: Path, manifest: Manifest, sweep: Path | None) -> LoggedRun:
     """Return what trackers are told of a run.
 
     Args:
         run_dir: The run directory.
         manifest: As it is when the run starts, or is resumed.
-        conf: Has tags and notes.
         sweep: The folder of the sweep that it is a trial of.
     """
-    changed = manifest.resumes[-1]["changed"] if manifest.resumes else ()
-    parameters = dict(flat(manifest.config))
+    changed = [key for resume in manifest.resumes for key in resume["changed"]]
+    parameters, section = dict(flat(manifest.config)), manifest.config.get("run", {})
     facts = {
         "command": join(manifest.command),
         "run_dir": str(run_dir),
@@ -89,12 +86,23 @@ def logged_run(run_dir: Path, manifest: Manifest, conf: RunConf, sweep: Path | N
         id=manifest.run_id,
         name=manifest.run_name,
         folder=run_dir,
+        started_at=manifest.started_at,
         parameters=parameters,
         changed={name: value for name, value in parameters.items() if _is_among(name, changed)},
         facts=facts,
-        tags=tuple(conf.tags),
-        notes=conf.notes,
+        tags=tuple(section.get("tags", ())),
+        notes=section.get("notes"),
         sweep=sweep,
+    )
+
+
+def outcome_of(run_dir: Path, manifest: Manifest) -> Outcome:
+    """Return how a run ended, as trackers are told of it."""
+    return Outcome(
+        status=manifest.status,
+        reason=manifest.exit_reason,
+        ended_at=manifest.ended_at or utc_now(),
+        checkpoints=_checkpoints(run_dir, manifest),
     )
 
 

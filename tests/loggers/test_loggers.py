@@ -27,8 +27,8 @@ class TestMlflow(LoggerContract):
     logger = "mlflow"
 
     @pytest.fixture
-    def keys(self, tmp_path):
-        return {"tracking_uri": f"sqlite:///{tmp_path}/mlflow.db"}
+    def keys(self, mlflow_uri):
+        return {"tracking_uri": mlflow_uri}
 
     def read(self, run, keys):
         ids = json.loads((run.folder / FOLDER / "mlflow.json").read_text())["ids"]

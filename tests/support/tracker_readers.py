@@ -21,8 +21,8 @@ def of_events(run):
     return found
 
 
-def of_tensorboard(folder):
-    """Read by TensorBoard's own reader; fails where a step comes twice."""
+def of_tensorboard(folder, *, system=False):
+    """Read by TensorBoard's own reader; fails where a step comes twice. ``system``: with figures of the machine."""
     # As if TensorFlow were not installed: TensorBoard would import it, which takes seconds.
     sys.modules.setdefault("tensorboard.compat.notf", ModuleType("notf"))
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -32,8 +32,10 @@ def of_tensorboard(folder):
     found = {}
     for tag in events.Tags()["scalars"]:
         points = events.Scalars(tag)
-        found[tag] = {point.step: point.value for point in points}
-        assert len(found[tag]) == len(points), tag
+        if not tag.startswith("system/"):
+            assert len({point.step for point in points}) == len(points), tag
+        if system or not tag.startswith("system/"):
+            found[tag] = {point.step: point.value for point in points}
     return found
 
 
@@ -43,7 +45,7 @@ def of_mlflow(uri, run_id):
 
     client = MlflowClient(uri)
     found = {}
-    for name in client.get_run(run_id).data.metrics:
+    for name in (one for one in client.get_run(run_id).data.metrics if not one.startswith("system/")):
         history = client.get_metric_history(run_id, name)
         found[name] = {one.step: one.value for one in history}
         assert len(found[name]) == len(history), name

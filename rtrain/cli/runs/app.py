@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from rtrain.cli.runs import copies, listing
+from rtrain.cli.runs import copies, listing, trackers
 from rtrain.cli.usage.errors import Command, Group
 
 TEXT = "List, show, compare and clean up runs."
@@ -22,3 +22,4 @@ runs.command("path", cls=Command)(listing.path)
 runs.command("verify", cls=Command)(copies.verify)
 runs.command("upload", cls=Command)(copies.upload)
 runs.command("fetch", cls=Command)(copies.fetch)
+runs.command("sync", cls=Command)(trackers.sync)

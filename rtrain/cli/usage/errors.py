@@ -83,14 +83,7 @@ def _before(ctx: Any) -> list[str]:
 def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> ConfigError:
     """Return a usage error with the word that it is about, and a command that works where one is known."""
     if type(error).__name__ == "MissingParameter":
-        name = str(error.param.name).upper()
-        words = [f"dataset.path={one}" if words_for(one) is not None else one for one in args]
-        if error.param.param_type_name == "argument":
-            named = EXAMPLE if name == "CONFIG" else name
-            words = [*words, named] if any("=" not in one for one in words) else [named, *words]
-        if command[-1] == "predict":
-            words += ["--output", "predictions.csv"]
-        return ConfigError(f"{name} is missing", "  " + to_try(shlex.join([*command, *words])))
+        return _missing(command, args, error.param)
     index = _position(args, error)
     if index is None:
         return ConfigError(_sentence(error))
@@ -98,6 +91,22 @@ def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> Confi
         render(_sentence(error), CliWord([*command, *args], len(command) + index)),
         _corrected(command, args, index, error),
     )
+
+
+def _missing(command: Sequence[str], args: Sequence[str], param: Any) -> ConfigError:
+    """Return the error of an argument, or an option, that a command can't do without."""
+    words = [f"dataset.path={one}" if words_for(one) is not None else one for one in args]
+    if param.param_type_name == "argument":
+        name = str(param.name).upper()
+        named = EXAMPLE if name == "CONFIG" else name
+        words = [*words, named] if any("=" not in one for one in words) else [named, *words]
+    else:
+        name = param.opts[0]
+    if command[-1] == "predict":
+        words += ["--output", "predictions.csv"]
+    elif param.param_type_name == "option":
+        words += [name, param.metavar or str(param.name).upper()]
+    return ConfigError(f"{name} is missing", "  " + to_try(shlex.join([*command, *words])))
 
 
 def _position(args: Sequence[str], error: Any) -> int | None:
