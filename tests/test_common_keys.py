@@ -45,6 +45,9 @@ TESTS = {
     "run.loggers_timeout_seconds": (
         "tests/tracking/test_trackers.py::test_a_tracker_that_hangs_is_given_up_and_the_run_says_so"
     ),
+    "run.system_metrics_seconds": (
+        "tests/tracking/test_system_metrics.py::test_a_tracker_gets_samples_while_the_run_goes_on"
+    ),
     "run.tags": "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret",
     "run.notes": "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret",
     "run.show_output": (

@@ -45,6 +45,10 @@ NOT_TRAINED = [
         "run.loggers_timeout_seconds",
     ),
     *shown(
+        "tests/tracking/test_system_metrics.py::test_a_tracker_gets_samples_while_the_run_goes_on",
+        "run.system_metrics_seconds",
+    ),
+    *shown(
         "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret", "run.tags", "run.notes"
     ),
     *shown(
