@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
+    "Callback",
     "ConfigError",
     "RtrainError",
     "Run",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from rtrain.callbacks import Callback
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.evaluation import evaluate
     from rtrain.prediction import predict
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from rtrain.training import fit, resume
 
 _HOMES = {
+    "Callback": "rtrain.callbacks",
     "fit": "rtrain.training",
     "resume": "rtrain.training",
     "predict": "rtrain.prediction",

@@ -33,6 +33,7 @@ from rtrain.runs.verify import check_whole
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown
+from rtrain.tracking.callbacks import check_callbacks
 from rtrain.tracking.trackers import check_loggers
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
@@ -92,6 +93,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
         storage = check_run_storage(composed, observer)
         check_loggers(composed.conf.run)
+        check_callbacks(composed.conf.run.callbacks, composed.allow)
         job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
         cluster = None if starting is None else starting.wait()
         if cluster is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
+from rtrain.loggers.base import LoggedRun
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.checkpoints import RECORD_NAME, Retention
@@ -32,7 +33,8 @@ from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.verify import set_aside, without_record
 from rtrain.storage.mirror import Mirror, mirror_run
-from rtrain.tracking.trackers import Trackers, logged_run
+from rtrain.tracking.callbacks import CallbackThread, make_callbacks
+from rtrain.tracking.trackers import Trackers, logged_run, outcome_of
 from rtrain.trainers.loops.monitor import goal_names
 
 
@@ -48,6 +50,7 @@ def recorded(
         ConfigError: The data are not those of the run that is to go on.
     """
     began = time.monotonic()
+    callbacks = make_callbacks(prepared.composed.conf.run.callbacks, prepared.composed.allow)
     run_dir.mkdir(parents=True, exist_ok=True)
     check_run_dir(run_dir)
     with locked(run_dir) as lock:
@@ -62,12 +65,16 @@ def recorded(
         observer = LoggingObserver(observer)
         recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
         mirror = _start_mirror(prepared, recorder)
-        trackers = _start_trackers(prepared, recorder)
+        sweep = run_dir.parent if prepared.composed.sweep else None
+        about = logged_run(run_dir, manifest, sweep)
+        trackers = _start_trackers(prepared, recorder, about)
+        calls = CallbackThread(callbacks, about, manifest, prepared.stop, _noticing(prepared, recorder))
         patience = prepared.composed.conf.run.storage_timeout_seconds
         with driver_log(run_dir, prepared.composed.scrub):
             try:
                 observer.started(run_dir, manifest)
                 yield recorder
+                calls.drain(*_patience(prepared))
                 check_rows(manifest)
                 _finish(manifest, prepared.stop)
                 tell_missing_goals(manifest, prepared.composed.conf.run, observer)
@@ -90,6 +97,7 @@ def recorded(
                 train = time.monotonic() - began
                 manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
                 recorder.close()
+                calls.finish(outcome_of(run_dir, manifest), *_patience(prepared))
                 _end_trackers(trackers, prepared.stop, recorder)
                 if mirror is not None:
                     _end_mirror(mirror, patience, prepared.stop, recorder)
@@ -138,12 +146,21 @@ def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Re
     recorder.write()
 
 
-def _start_trackers(prepared: Prepared, recorder: Recorder) -> Trackers | None:
+def _noticing(prepared: Prepared, recorder: Recorder) -> Callable[[str], None]:
+    """Return what tells the user a line in which secrets are masked."""
+    return lambda text: recorder.observer.notice(prepared.composed.scrub(text))
+
+
+def _patience(prepared: Prepared) -> tuple[float, Callable[[], bool]]:
+    """Return how many seconds to wait for what is told of a run, and whether one more signal has ended the waiting."""
+    before = prepared.stop.num_signals
+    return prepared.composed.conf.run.loggers_timeout_seconds, lambda: prepared.stop.num_signals > before
+
+
+def _start_trackers(prepared: Prepared, recorder: Recorder, run: LoggedRun) -> Trackers | None:
     conf = prepared.composed.conf.run
     if not conf.loggers:
         return None
-    sweep = recorder.run_dir.parent if prepared.composed.sweep else None
-    run = logged_run(recorder.run_dir, recorder.manifest, sweep)
     return Trackers(conf, run, prepared.composed.scrub, recorder.observer.notice)
 
 

@@ -45,6 +45,9 @@ TESTS = {
     "run.loggers_timeout_seconds": (
         "tests/tracking/test_trackers.py::test_a_tracker_that_hangs_is_given_up_and_the_run_says_so"
     ),
+    "run.callbacks": (
+        "tests/tracking/test_callbacks.py::test_a_callback_is_called_for_everything_that_the_run_directory_holds"
+    ),
     "run.system_metrics_seconds": (
         "tests/tracking/test_system_metrics.py::test_a_tracker_gets_samples_while_the_run_goes_on"
     ),

@@ -59,6 +59,12 @@ STORAGE = Need(
     keys=("run.storage",),
     portable=True,
 )
+TOLD = Need(
+    met=lambda way: bool(way.conf.run.loggers or way.conf.run.callbacks),
+    otherwise="there are no trackers and no callbacks to wait for",
+    instead="Name one: run.loggers=[tensorboard]",
+    keys=("run.loggers", "run.callbacks"),
+)
 LOGGERS = Need(
     met=lambda way: bool(way.conf.run.loggers),
     otherwise="the metrics go to no tracker",
@@ -269,7 +275,8 @@ class RunConf:
     scalar: ClassVar[str] = "name"
     needs: ClassVar[Rules] = (
         STORAGE.of("storage_timeout_seconds"),
-        LOGGERS.of("loggers_timeout_seconds", "system_metrics_seconds"),
+        TOLD.of("loggers_timeout_seconds"),
+        LOGGERS.of("system_metrics_seconds"),
         RESUMES.of("resume_data"),
     )
 
@@ -317,7 +324,12 @@ class RunConf:
     out all, ``run.loggers.csv=null`` one."""
 
     loggers_timeout_seconds: Annotated[float, Field(ge=0)] = 60.0
-    """At the end of a run: how long a tracker may take nothing before the run ends without it."""
+    """At the end of a run: how long a tracker may take nothing, or a callback not return, before the run ends without
+    it."""
+
+    callbacks: list[Any] = field(default_factory=list)
+    """What is called on the driver when the run starts, reports, saves, fails and ends: each a subclass of
+    ``rtrain.Callback``, by ``_target_``."""
 
     system_metrics_seconds: Annotated[float, Field(ge=0.1)] | None = 10.0
     """Interval in seconds at which TensorBoard and MLflow get how busy the driver's machine is (CPU, memory, GPUs);

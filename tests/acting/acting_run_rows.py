@@ -45,6 +45,10 @@ NOT_TRAINED = [
         "run.loggers_timeout_seconds",
     ),
     *shown(
+        "tests/tracking/test_callbacks.py::test_a_callback_is_called_for_everything_that_the_run_directory_holds",
+        "run.callbacks",
+    ),
+    *shown(
         "tests/tracking/test_system_metrics.py::test_a_tracker_gets_samples_while_the_run_goes_on",
         "run.system_metrics_seconds",
     ),

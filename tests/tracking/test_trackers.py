@@ -70,6 +70,20 @@ def test_trackers_are_told_what_a_run_is_and_no_secret(monkeypatch):
     assert not [path for path in written if SECRET.encode() in path.read_bytes()]
 
 
+def test_the_thread_that_trains_never_runs_what_a_tracker_does(monkeypatch):
+    threads = {}
+    for name in ("open", "log", "end", "close"):
+        plain = getattr(Logger, name)
+
+        def noted(self, *args, name=name, plain=plain):
+            threads[name] = threading.current_thread().name
+            return plain(self, *args)
+
+        monkeypatch.setattr(Logger, name, noted)
+    rtrain.fit("mlp", [*QUICK, "run.loggers=csv"])
+    assert threads == dict.fromkeys(("open", "log", "end", "close"), "rtrain-csv")
+
+
 def test_a_tracker_that_hangs_is_given_up_and_the_run_says_so(monkeypatch, capsys):
     release = threading.Event()
     monkeypatch.setattr(Logger, "log", lambda self, events: release.wait(60))

@@ -1,0 +1,66 @@
+"""The contract of ``run.callbacks``: what is called on the driver while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rtrain.loggers.base import LoggedRun, Outcome
+from rtrain.runs.events import Event
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedCheckpoint:
+    """A checkpoint that is complete."""
+
+    name: str
+    folder: Path
+    step: int
+    epoch: int
+    metrics: Mapping[str, float | None]
+    """The latest value of each metric when it was saved."""
+    is_best: bool
+    """Whether it is the best one so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedAttempt:
+    """An attempt that ended before its time; the run starts again unless it has failed too often."""
+
+    number: int
+    """1 for the first one."""
+    kind: str
+    """``exception``, ``worker died``, ``out of memory``, ...: a ``rtrain.runs.records.FailureKind``."""
+    message: str
+    rank: int | None
+
+
+class Callback:
+    """Called on the driver while a run goes on. Override the methods that you need.
+
+    One thread calls all methods of a callback, in the order in which things happened, up to a second later: training
+    does not wait for them. An exception ends the run as failed, unless ``on_error`` is ``warn``.
+    """
+
+    on_error: Literal["fail", "warn"] = "fail"
+    """``warn``: an exception is a notice, once, and the run continues."""
+
+    def started(self, run: LoggedRun) -> None:
+        """Called when the run directory has been created, or a run is resumed."""
+
+    def event(self, event: Event) -> None:
+        """Called for each report of metrics; evaluations are reported too."""
+
+    def evaluated(self, event: Event) -> None:
+        """Called after ``event`` for a report that has metrics of an evaluated split: ``val/...`` or ``test/...``."""
+
+    def checkpoint(self, checkpoint: SavedCheckpoint) -> None:
+        """Called when a checkpoint is complete. It may have been removed again by ``run.checkpoint.keep``."""
+
+    def attempt_failed(self, attempt: FailedAttempt) -> None:
+        """Called when workers failed, before they start again."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """Called when the run is over, however it ended. An exception here is a notice."""
