@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from rtrain.errors import RtrainError
 from rtrain.history.places import Place, default_folders, find_places
 from rtrain.history.rows import Row, read_facts
 from rtrain.runs.files import to_json
+from rtrain.runs.manifest import run_near
 
 VERSION = 1
 """Of the facts that are kept. Each version has its own file, so that several can be used next to each other."""
@@ -41,6 +43,20 @@ def list_rows(folders: Sequence[str | Path] = ()) -> list[Row]:
         data = _updated(index, places, named)
     rows = [Row(place, *data[place.path]) for place in places]
     return sorted(rows, key=lambda row: (-row.started, str(row.path)))
+
+
+def read_row(folder: Path) -> Row:
+    """Return the run, trial or sweep of a folder, read from there and not from the index.
+
+    Raises:
+        RtrainError: It is none of them.
+    """
+    real = folder.resolve() if folder.is_symlink() else folder  # ``best`` of a sweep
+    place = next(iter(find_places([real])), None)
+    if place is None or Path(place.path) != real.absolute():
+        raise RtrainError(f"{folder} is not a run directory or a sweep: it has no manifest.json.", run_near(folder))
+    facts = read_facts(place)
+    return Row(place, float(facts.get("started") or 0.0), to_json(facts))
 
 
 def index_path() -> Path:
@@ -103,7 +119,10 @@ def _known(index: sqlite3.Connection, folders: Sequence[str | Path]) -> dict[str
     found: dict[str, tuple[str, Entry]] = {}
     with suppress(sqlite3.Error):  # what can't be read is read from the directories
         for folder in map(os.path.abspath, folders):
-            inside = ("SELECT path, stamp, started, data FROM runs WHERE path = ? OR path > ? AND path < ?", f"{folder}/")
+            inside = (
+                "SELECT path, stamp, started, data FROM runs WHERE path = ? OR path > ? AND path < ?",
+                f"{folder}/",
+            )
             rows = index.execute(inside[0], (folder, inside[1], f"{folder}0"))  # 0 follows / in ASCII
             found |= {path: (stamp, (started, data)) for path, stamp, started, data in rows}
     return found

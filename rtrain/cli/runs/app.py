@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from rtrain.cli.runs import copies, listing
+from rtrain.cli.runs import copies, listing, showing
 from rtrain.cli.usage.errors import Command, Group
 
 TEXT = "List, show, compare and clean up runs."
@@ -17,8 +17,12 @@ def options() -> None:
 
 
 runs.command("ls", cls=Command)(listing.ls)
+runs.command("show", cls=Command)(showing.show)
 runs.command("best", cls=Command)(listing.best)
 runs.command("path", cls=Command)(listing.path)
+runs.command("compare", cls=Command)(showing.compare)
+runs.command("diff", cls=Command, hidden=True)(showing.compare)
+runs.command("logs", cls=Command)(showing.logs)
 runs.command("verify", cls=Command)(copies.verify)
 runs.command("upload", cls=Command)(copies.upload)
 runs.command("fetch", cls=Command)(copies.fetch)
