@@ -17,12 +17,14 @@ __all__ = [
     "load_checkpoint",
     "predict",
     "resume",
+    "runs",
     "sweep",
 ]
 
 if TYPE_CHECKING:
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.evaluation import evaluate
+    from rtrain.history.api import runs
     from rtrain.prediction import predict
     from rtrain.prediction.loading import load_checkpoint
     from rtrain.runs.run import Run
@@ -36,6 +38,7 @@ _HOMES = {
     "predict": "rtrain.prediction",
     "load_checkpoint": "rtrain.prediction.loading",
     "evaluate": "rtrain.evaluation",
+    "runs": "rtrain.history.api",
     "sweep": "rtrain.sweeps.api",
     "consolidate": "rtrain.trainers.torch.checkpoint.shards",
     "Run": "rtrain.runs.run",
