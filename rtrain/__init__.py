@@ -18,6 +18,7 @@ __all__ = [
     "load_checkpoint",
     "predict",
     "resume",
+    "runs",
     "sweep",
 ]
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rtrain.callbacks import Callback
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.evaluation import evaluate
+    from rtrain.history.api import runs
     from rtrain.prediction import predict
     from rtrain.prediction.loading import load_checkpoint
     from rtrain.runs.run import Run
@@ -39,6 +41,7 @@ _HOMES = {
     "predict": "rtrain.prediction",
     "load_checkpoint": "rtrain.prediction.loading",
     "evaluate": "rtrain.evaluation",
+    "runs": "rtrain.history.api",
     "sweep": "rtrain.sweeps.api",
     "consolidate": "rtrain.trainers.torch.checkpoint.shards",
     "Run": "rtrain.runs.run",

@@ -88,7 +88,7 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
         _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
         f"run         {shown(run_dir)}",
-        f"next        {_next_command(run_dir, manifest)}",
+        f"next        {next_command(run_dir, manifest)}",
     ]
 
 
@@ -108,7 +108,8 @@ def _best_line(manifest: Manifest) -> str:
     return f"best        {best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
 
 
-def _next_command(run_dir: Path, manifest: Manifest) -> str:
+def next_command(run_dir: Path, manifest: Manifest) -> str:
+    """Return what a user probably does next with a run."""
     if manifest.status == "failed":
         log = _log_of(run_dir, manifest)
         return shlex.join(["less", shown(log)] if log is not None else ["rtrain", "resume", shown(run_dir)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.config.compose.aliases import KEYS, split_word
@@ -26,18 +26,16 @@ def differing(rows: Sequence[Row]) -> list[str]:
             if value is None:
                 continue
             values.setdefault(name, set()).add(json.dumps(value, sort_keys=True))
-    typed = Counter(_key(word) for row in rows for word in _overrides(row))
+    typed = Counter(key for row in rows for key in typed_keys(row))
     found = [name for name, different in values.items() if len(different) > 1 and not _is_noise(name)]
     return sorted(found, key=lambda name: (name not in typed, -len(values[name]), -typed[name]))
 
 
-def _overrides(row: Row) -> Iterable[str]:
-    return [*(row.get("overrides") or ()), *(row.get("axes") or ())]
-
-
-def _key(word: str) -> str:
-    key = split_word(word)[1].replace("/", ".")
-    return f"config.{KEYS.get(key, key)}"
+def typed_keys(row: Row) -> list[str]:
+    """Return the facts of the keys that were typed, or that a sweep varied."""
+    words = [*(row.get("overrides") or ()), *(row.get("axes") or ())]
+    keys = [split_word(word)[1].replace("/", ".") for word in words]
+    return [f"config.{KEYS.get(key, key)}" for key in keys]
 
 
 def _is_noise(name: str) -> bool:

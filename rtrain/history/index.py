@@ -12,16 +12,20 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from rtrain.errors import RtrainError
 from rtrain.history.places import Place, default_folders, find_places
 from rtrain.history.rows import Row, read_facts
 from rtrain.runs.files import to_json
+from rtrain.runs.manifest import run_near
 
 VERSION = 1
 """Of the facts that are kept. Each version has its own file, so that several can be used next to each other."""
 BATCH = 500
 """Rows that are written in one transaction: other processes wait only as long as one takes."""
 WAIT_SECONDS = 5.0
-_TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, stamp TEXT, data TEXT) WITHOUT ROWID"
+Entry = tuple[float, str]
+"""When a run started, and its facts as JSON."""
+_TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, stamp TEXT, started REAL, data TEXT) WITHOUT ROWID"
 
 
 def list_rows(folders: Sequence[str | Path] = ()) -> list[Row]:
@@ -37,8 +41,22 @@ def list_rows(folders: Sequence[str | Path] = ()) -> list[Row]:
     places = find_places(named)
     with closing(_open()) as index:
         data = _updated(index, places, named)
-    rows = [Row(place, data[place.path]) for place in places]
+    rows = [Row(place, *data[place.path]) for place in places]
     return sorted(rows, key=lambda row: (-row.started, str(row.path)))
+
+
+def read_row(folder: Path) -> Row:
+    """Return the run, trial or sweep of a folder, read from there and not from the index.
+
+    Raises:
+        RtrainError: It is none of them.
+    """
+    real = folder.resolve() if folder.is_symlink() else folder  # ``best`` of a sweep
+    place = next(iter(find_places([real])), None)
+    if place is None or Path(place.path) != real.absolute():
+        raise RtrainError(f"{folder} is not a run directory or a sweep: it has no manifest.json.", run_near(folder))
+    facts = read_facts(place)
+    return Row(place, float(facts.get("started") or 0.0), to_json(facts))
 
 
 def index_path() -> Path:
@@ -73,47 +91,51 @@ def _connected(path: str) -> sqlite3.Connection:
     index = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
     try:
         index.execute(_TABLE)
-        index.execute("SELECT path, stamp, data FROM runs LIMIT 1").fetchall()
+        index.execute("SELECT path, stamp, started, data FROM runs LIMIT 1").fetchall()
     except sqlite3.Error:
         index.close()
         raise
     return index
 
 
-def _updated(index: sqlite3.Connection, places: Sequence[Place], folders: Sequence[str | Path]) -> dict[str, str]:
+def _updated(index: sqlite3.Connection, places: Sequence[Place], folders: Sequence[str | Path]) -> dict[str, Entry]:
     """Return the data of each place; what changed since the index was written is read again, and written."""
     known = _known(index, folders)
-    found, changed = dict[str, str](), list[tuple[str, str, str]]()
+    found, changed = dict[str, Entry](), list[tuple[str, str, float, str]]()
     for place in places:
-        stamp, data = known.pop(place.path, ("", ""))
+        stamp, entry = known.pop(place.path, ("", (0.0, "")))
         if stamp != place.stamp:
-            data = to_json(read_facts(place))
-            changed.append((place.path, place.stamp, data))
+            facts = read_facts(place)
+            entry = (float(facts.get("started") or 0.0), to_json(facts))
+            changed.append((place.path, place.stamp, *entry))
             if len(changed) % BATCH == 0:
                 _write(index, changed[-BATCH:])
-        found[place.path] = data
+        found[place.path] = entry
     _write(index, changed[len(changed) - len(changed) % BATCH :], gone=known)
     return found
 
 
-def _known(index: sqlite3.Connection, folders: Sequence[str | Path]) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+def _known(index: sqlite3.Connection, folders: Sequence[str | Path]) -> dict[str, tuple[str, Entry]]:
+    found: dict[str, tuple[str, Entry]] = {}
     with suppress(sqlite3.Error):  # what can't be read is read from the directories
         for folder in map(os.path.abspath, folders):
-            inside = ("SELECT path, stamp, data FROM runs WHERE path = ? OR path > ? AND path < ?", f"{folder}/")
+            inside = (
+                "SELECT path, stamp, started, data FROM runs WHERE path = ? OR path > ? AND path < ?",
+                f"{folder}/",
+            )
             rows = index.execute(inside[0], (folder, inside[1], f"{folder}0"))  # 0 follows / in ASCII
-            found |= {path: (stamp, data) for path, stamp, data in rows}
+            found |= {path: (stamp, (started, data)) for path, stamp, started, data in rows}
     return found
 
 
-def _write(index: sqlite3.Connection, rows: Sequence[tuple[str, str, str]], gone: Iterable[str] = ()) -> None:
+def _write(index: sqlite3.Connection, rows: Sequence[tuple[str, str, float, str]], gone: Iterable[str] = ()) -> None:
     """Keep rows, and forget runs that are gone. An index that can't be written now is written next time."""
     lost = [(path,) for path in gone]
     if not rows and not lost:
         return
     try:
         index.execute("BEGIN IMMEDIATE")
-        index.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", rows)
+        index.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", rows)
         index.executemany("DELETE FROM runs WHERE path = ?", lost)
         index.execute("COMMIT")
     except sqlite3.Error:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from rtrain.errors import ConfigError
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
@@ -51,6 +49,8 @@ def _configured_roots() -> Iterator[str]:
 
 
 def _root_in(path: Path) -> str | None:
+    import yaml  # only where a config is read
+
     try:
         if path.stat().st_size > MOST_CONFIG_BYTES or "root_dir" not in (text := path.read_text(encoding="utf-8")):
             return None

@@ -38,11 +38,12 @@ class Row:
 
     Args:
         place: Its folder.
+        started: Seconds since 1970; 0 if unknown.
         data: Its facts, as JSON.
     """
 
-    def __init__(self, place: Place, data: str) -> None:
-        self.path, self.kind, self._data = Path(place.path), place.kind, data
+    def __init__(self, place: Place, started: float, data: str) -> None:
+        self.path, self.kind, self.started, self._data = Path(place.path), place.kind, started, data
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -72,11 +73,6 @@ class Row:
     def status(self) -> str:
         """As the manifest says it, or ``killed`` or ``damaged``."""
         return str(self.facts["status"])
-
-    @property
-    def started(self) -> float:
-        """Seconds since 1970; 0 if unknown."""
-        return float(self.facts.get("started") or 0.0)
 
     @property
     def config(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from rtrain.cli.runs import copies, listing, trackers
+from rtrain.cli.runs import copies, exporting, labelling, listing, removing, showing, trackers
 from rtrain.cli.usage.errors import Command, Group
 
 TEXT = "List, show, compare and clean up runs."
@@ -17,8 +17,17 @@ def options() -> None:
 
 
 runs.command("ls", cls=Command)(listing.ls)
+runs.command("show", cls=Command)(showing.show)
 runs.command("best", cls=Command)(listing.best)
 runs.command("path", cls=Command)(listing.path)
+runs.command("compare", cls=Command)(showing.compare)
+runs.command("diff", cls=Command, hidden=True)(showing.compare)
+runs.command("logs", cls=Command)(showing.logs)
+runs.command("tag", cls=Command)(labelling.tag)
+runs.command("note", cls=Command)(labelling.note)
+runs.command("rm", cls=Command)(removing.rm)
+runs.command("gc", cls=Command)(removing.gc)
+runs.command("export", cls=Command)(exporting.export)
 runs.command("verify", cls=Command)(copies.verify)
 runs.command("upload", cls=Command)(copies.upload)
 runs.command("fetch", cls=Command)(copies.fetch)

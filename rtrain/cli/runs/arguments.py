@@ -8,7 +8,7 @@ import typer
 
 RUN_HELP = "A run: its folder, last, last:NAME, best:NAME, its short id, or SWEEP/3 for a trial."
 Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=RUN_HELP)]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_HELP)]
 Folders = Annotated[
     list[str] | None,
     typer.Argument(metavar="[FOLDER]...", help="Where to look; by default runs, multirun and each run.root_dir."),

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rtrain.config.diagnostics.screen import render
-from rtrain.config.files.yaml_file import YamlFile
 from rtrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rtrain.config.files.yaml_file import YamlFile
 
 KEYS = {
     "num_workers": "scaling.num_workers",

@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 from omegaconf._utils import get_yaml_loader
 
-from rtrain.config.compose.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
 from rtrain.config.diagnostics.screen import FileLocation, render
 from rtrain.config.did_you_mean import to_try
+from rtrain.config.files.limits import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
 from rtrain.config.files.locations import shown
 from rtrain.config.files.yaml_syntax import no_mapping, syntax_error
 from rtrain.errors import ConfigError

@@ -49,7 +49,7 @@ def text_of(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return ",".join(text_of("", one) for one in value) or MISSING
+        return ",".join(text_of("", one) for one in value) or "[]"
     return printable(str(value)) or MISSING
 
 

@@ -12,7 +12,6 @@ from tests_config import SCHEMAS, check, refused, write
 from rtrain.cli.app import run as command
 from rtrain.config.compose import bounds
 from rtrain.config.compose.bounds import (
-    MAX_BYTES,
     MAX_PARSED,
     MAX_REFERENCES,
     ExpansionError,
@@ -22,6 +21,7 @@ from rtrain.config.compose.bounds import (
 from rtrain.config.compose.marks import symbolic_environment
 from rtrain.config.compose.resolve import resolve
 from rtrain.config.compose.search_space import Space, with_params, with_zip
+from rtrain.config.files.limits import MAX_BYTES
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 

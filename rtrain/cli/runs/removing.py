@@ -1,0 +1,82 @@
+"""``rtrain runs rm`` and ``gc``: remove runs, their checkpoints, and leftovers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rtrain.cli.runs.arguments import Folders, Runs
+from rtrain.config.files.locations import shown
+from rtrain.errors import ConfigError
+from rtrain.printable import printable
+from rtrain.terminal import say
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def rm(
+    runs: Runs,
+    *,
+    checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Remove only the checkpoints.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Remove runs, trials or sweeps, never one that is running. It lists them and asks before."""
+    from rtrain.history.index import read_row
+    from rtrain.history.quantities import size_text
+    from rtrain.history.references import existing_run
+    from rtrain.history.removal import bytes_of, check_free, remove_checkpoints, remove_run
+
+    rows = [read_row(folder) for folder in dict.fromkeys(existing_run(one) for one in runs)]
+    check_free(rows)
+    sizes = [bytes_of(row.path / "checkpoints" if checkpoints and row.kind != "sweep" else row.path) for row in rows]
+    for row, size in zip(rows, sizes, strict=True):
+        say(f"  {shown(row.path)}  {row.status}  {size_text(size)}", err=True)
+    what = "the checkpoints of " if checkpoints else ""
+    _ask(f"Remove {what}{len(rows)} run{'s' if len(rows) != 1 else ''}, {size_text(sum(sizes))}?", yes)
+    for row in rows:
+        (remove_checkpoints if checkpoints else remove_run)(row.path)
+    say(f"removed {what}{', '.join(shown(row.path) for row in rows)}")
+
+
+def gc(
+    folders: Folders = None,
+    *,
+    set_aside: Annotated[
+        bool, typer.Option("--set-aside", help="Also runs that rtrain has renamed to .damaged-... or .older-...")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Remove what killed processes left half written: temporary files, incomplete checkpoints and removals."""
+    from rtrain.history.quantities import size_text
+    from rtrain.history.removal import bytes_of, find_leftovers, remove_leftover
+
+    found = find_leftovers(folders or (), set_aside=set_aside)
+    if not found:
+        say("nothing is left over.")
+        return
+    sizes = [bytes_of(one.path) for one in found]
+    for one, size in zip(found, sizes, strict=True):
+        say(f"  {shown(one.path)}  {size_text(size)}", err=True)
+    _ask(f"Remove {len(found)} leftover{'s' if len(found) != 1 else ''}, {size_text(sum(sizes))}?", yes)
+    for one in found:
+        remove_leftover(one)
+    say(f"removed {size_text(sum(sizes))}")
+
+
+def _ask(question: str, yes: bool) -> None:
+    """Go on if the user says yes.
+
+    Raises:
+        ConfigError: Nobody can be asked.
+        typer.Exit: The user says no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("nothing was removed: there is no terminal to ask on.", "Without a question: --yes")
+    print(printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        say("nothing was removed.", err=True)
+        raise typer.Exit(1)

@@ -1,0 +1,73 @@
+"""``rtrain runs show``, ``compare`` and ``logs``: look into runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rtrain.cli.runs.arguments import Run, Runs
+from rtrain.config.did_you_mean import to_try
+from rtrain.errors import ConfigError
+from rtrain.printable import printable
+from rtrain.terminal import check_written, say
+
+
+def show(run: Run) -> None:
+    """Show how RUN ended, its metrics with their curves, checkpoints, attempts and timings; of a sweep, its trials."""
+    from rtrain.displays.history.texts import line_width, show
+    from rtrain.history.index import read_row
+    from rtrain.history.references import existing_run
+
+    row = read_row(existing_run(run))
+    if row.kind == "sweep":
+        from rtrain.displays.sweep_lines import report_lines as sweep_lines
+        from rtrain.sweeps.record.sweep_record import load_record
+
+        say("\n".join(sweep_lines(load_record(row.path))))
+    else:
+        from rtrain.displays.history.report import report_lines
+
+        show(report_lines(row, line_width()))
+    check_written()
+
+
+def compare(
+    runs: Runs,
+    *,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Draw the curves of this metric.")] = None,
+    all_keys: Annotated[bool, typer.Option("--all", help="Show keys, too, that only some of the runs have.")] = False,
+) -> None:
+    """Compare two or more runs: config, environment, code, data, results, and their curves over each other."""
+    from rtrain.displays.history.comparison import MOST, comparison_lines
+    from rtrain.displays.history.texts import line_width, show
+    from rtrain.history.comparison import Comparison
+    from rtrain.history.index import read_row
+    from rtrain.history.references import existing_run
+
+    folders = list(dict.fromkeys(existing_run(one) for one in runs))
+    if not 1 < len(folders) <= MOST:
+        raise ConfigError(f"compare takes 2 to {MOST} runs.", to_try("rtrain runs compare last best"))
+    comparison = Comparison([read_row(one) for one in folders], all_keys=all_keys)
+    show(comparison_lines(comparison, metric or (), line_width()))
+    check_written()
+
+
+def logs(
+    run: Run,
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print what is written until the run is over.")
+    ] = False,
+    rank: Annotated[int | None, typer.Option("--rank", "-r", min=0, help="Print what this worker printed.")] = None,
+    lines: Annotated[int | None, typer.Option("--lines", "-n", min=0, help="Only the last lines.")] = None,
+) -> None:
+    """Print the log of RUN: what rtrain reported; with --rank, what the code of a worker printed."""
+    from rtrain.history.log_files import followed, last_lines, log_name
+    from rtrain.history.references import existing_run
+
+    folder = existing_run(run)
+    name = log_name(folder, rank)
+    for line in followed(folder, name, lines) if follow else last_lines(folder, name, lines):
+        print(printable(line, "\t"), flush=follow)
+    check_written()

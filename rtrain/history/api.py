@@ -1,0 +1,61 @@
+"""``rtrain.runs()``: the runs that were, for Python and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from rtrain.history.choosing import ordered
+from rtrain.history.listing import chosen_rows
+from rtrain.history.rows import DAMAGED, Row
+from rtrain.runs.run import Run
+
+
+class Runs(Sequence[Run]):
+    """Runs in an order; each is read when it is taken out."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Run: ...
+    @overload
+    def __getitem__(self, at: slice) -> Runs: ...
+    def __getitem__(self, at: int | slice) -> Run | Runs:
+        return Runs(self._rows[at]) if isinstance(at, slice) else Run.load(self._rows[at].path)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} runs>"
+
+    def frame(self) -> Any:
+        """Return a ``pandas.DataFrame`` with a row for each run, indexed by its id.
+
+        Its columns are what ``--columns`` knows: ``status``, ``best``, ``metrics.val/loss``,
+        ``config.trainer.optimizer.lr`` and so on. Times are UTC.
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame([{**row.facts, "path": str(row.path)} for row in self._rows])
+        for name in {"started", "ended"} & set(frame.columns):
+            frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
+        return frame.set_index("id") if len(frame) else frame
+
+
+def runs(*folders: str | Path, where: str | None = None, sort: str | None = None) -> Runs:
+    """Return runs and trials, the newest first; nothing in their folders is executed.
+
+    Args:
+        folders: Where to look; none: ``runs``, ``multirun`` and each ``run.root_dir`` of the project in the current
+            folder.
+        where: What they have to fulfil, as ``rtrain runs ls --where`` has it: ``"val/accuracy > 0.9"``.
+        sort: The name of a field, with ``-`` before it the largest first.
+
+    Raises:
+        ConfigError: A folder does not exist, or the expression is wrong.
+    """
+    rows = ordered(chosen_rows(folders, where, trials=True), sort)
+    return Runs([row for row in rows if row.kind != "sweep" and row.status != DAMAGED])

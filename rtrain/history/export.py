@@ -1,0 +1,115 @@
+"""All events of runs as one table, for spreadsheets, pandas and notebooks: CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import ConfigError, RtrainError
+from rtrain.history.rows import Row
+from rtrain.runs.events import events_file, read_events
+from rtrain.runs.files import to_json
+
+PLACE = ("run", "path", "step", "epoch", "time")
+"""What stands in front of the metrics."""
+FORMATS = (".parquet", ".csv")
+
+
+def export_events(rows: Sequence[Row], output: Path, *, force: bool = False) -> int:
+    """Write a table with a row for each event of each run, each step as it was done last; return the number of rows.
+
+    Args:
+        rows: Runs and trials; sweeps have no events of their own.
+        output: A ``.parquet`` or ``.csv`` file, which is complete or does not exist.
+        force: Replace the file if it exists.
+
+    Raises:
+        ConfigError: The file exists, or has another ending.
+        RtrainError: It can't be written.
+    """
+    if output.suffix not in FORMATS:
+        raise ConfigError(
+            f"{output}: events are written as Parquet or CSV.", f"Name a file that ends in {' or '.join(FORMATS)}."
+        )
+    if output.exists() and not force:
+        raise ConfigError(f"{output} exists.", "To replace it: --force")
+    runs = [row for row in rows if row.kind != "sweep"]
+    metrics = sorted({name for row in runs for entry in _entries(row) for name in entry[1]})
+    values = sorted({name for row in runs for entry in _entries(row) for name in entry[2]})
+    tables = (_table(row, metrics, values) for row in runs)
+    write = _write_parquet if output.suffix == ".parquet" else _write_csv
+    try:
+        with _replacing(output) as temporary:
+            return write(tables, temporary, metrics, values)
+    except OSError as error:
+        raise RtrainError(f"{output} can't be written: {error.strerror or error}.") from error
+
+
+def _entries(row: Row) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield place, metrics and other values of each event; none of a run whose events can't be read."""
+    try:
+        for event in read_events(events_file(row.path)):
+            place = {"run": row.id, "path": str(row.path), "step": event.step, "epoch": event.epoch, "time": event.time}
+            yield place, event.metrics, event.values
+    except (OSError, ConfigError):
+        return
+
+
+def _table(row: Row, metrics: Sequence[str], values: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            **place,
+            **{name: numbers.get(name) for name in metrics},
+            **{name: to_json(others[name]) if name in others else None for name in values if name not in numbers},
+        }
+        for place, numbers, others in _entries(row)
+    ]
+
+
+@contextmanager
+def _replacing(output: Path) -> Iterator[Path]:
+    """Give the path of a file that takes the place of ``output`` if the block ends well."""
+    temporary = output.with_name(f".{output.name}.{os.getpid()}-{secrets.token_hex(3)}.tmp")
+    try:
+        yield temporary
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_csv(
+    tables: Iterator[list[dict[str, Any]]], path: Path, metrics: Sequence[str], values: Sequence[str]
+) -> int:
+    count = 0
+    with path.open("x", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _columns(metrics, values))
+        writer.writeheader()
+        for table in tables:
+            writer.writerows(table)
+            count += len(table)
+    return count
+
+
+def _write_parquet(
+    tables: Iterator[list[dict[str, Any]]], path: Path, metrics: Sequence[str], values: Sequence[str]
+) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"step": pa.int64(), "epoch": pa.int64(), **dict.fromkeys(metrics, pa.float64())}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in _columns(metrics, values)])
+    count = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        for table in tables:
+            writer.write_table(pa.Table.from_pylist(table, schema))
+            count += len(table)
+    return count
+
+
+def _columns(metrics: Sequence[str], values: Sequence[str]) -> list[str]:
+    return [*PLACE, *metrics, *(name for name in values if name not in metrics)]

@@ -1,0 +1,94 @@
+"""``rtrain runs tag``, ``note``, ``rm``, ``gc`` and ``export`` as a user types them."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from made_runs import add_checkpoint, make_run
+
+from rtrain.cli.app import run
+from rtrain.runs.lock import locked
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    made = make_run(tmp_path / "runs", "mlp", "0a1b", config={"run": {"tags": ["old"]}})
+    add_checkpoint(made)
+    return made
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def answer(monkeypatch, text):
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
+
+
+def test_tags(capsys):
+    assert run(["runs", "tag", "last", "good", "v2"]) == 0
+    assert capsys.readouterr().out == "old good v2\n"
+    assert run(["runs", "tag", "last", "--remove", "old", "-r", "v2"]) == 0
+    assert capsys.readouterr().out == "good\n"
+    assert run(["runs", "ls", "-w", "good in tags"]) == 0
+    assert "good" in capsys.readouterr().out
+
+
+def test_notes(capsys):
+    assert run(["runs", "note", "0a1b", "try more layers"]) == 0
+    assert run(["runs", "note", "0a1b"]) == 0
+    assert capsys.readouterr().out == "try more layers\n"
+    assert run(["runs", "note", "0a1b", ""]) == 0
+    assert run(["runs", "note", "0a1b"]) == 0
+    assert capsys.readouterr().out == "no note\n"
+
+
+@pytest.mark.parametrize(("typed", "is_there"), [("y\n", False), ("n\n", True), ("\n", True), ("", True)])
+def test_removing_asks(typed, is_there, folder, capsys, monkeypatch):
+    answer(monkeypatch, typed)
+    assert run(["runs", "rm", "0a1b"]) == int(is_there)
+    assert folder.exists() == is_there
+    assert "Remove 1 run, " in capsys.readouterr().err
+
+
+def test_removing_without_a_terminal_needs_yes(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert run(["runs", "rm", "0a1b"]) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert run(["runs", "rm", "0a1b", "--checkpoints", "--yes"]) == 0
+    assert list((folder / "checkpoints").iterdir()) == []
+    assert run(["runs", "rm", "0a1b", "-y"]) == 0
+    assert not folder.exists()
+
+
+def test_nothing_is_removed_if_one_of_the_runs_is_running(folder, capsys, tmp_path):
+    other = make_run(tmp_path / "runs", "mlp", "0a1c")
+    with locked(other):
+        assert run(["runs", "rm", "0a1b", "0a1c", "--yes"]) == 2
+    assert "0a1c is running" in capsys.readouterr().err
+    assert folder.exists()
+
+
+def test_leftovers_are_listed_and_removed(folder, capsys, monkeypatch):
+    assert run(["runs", "gc"]) == 0
+    assert capsys.readouterr().out == "nothing is left over.\n"
+    left = folder / "checkpoints" / ".epoch-0009-ab12cd.tmp"
+    left.mkdir()
+    (left / "weights").write_bytes(bytes(2000))
+    answer(monkeypatch, "y\n")
+    assert run(["runs", "gc"]) == 0
+    shown = capsys.readouterr()
+    assert ".epoch-0009-ab12cd.tmp  2.0 kB" in shown.err
+    assert shown.out == "removed 2.0 kB\n"
+    assert not left.exists()
+
+
+def test_events_are_exported(tmp_path, capsys):
+    assert run(["runs", "export", "-o", "e.csv"]) == 0
+    assert capsys.readouterr().out == "3 events of 1 run -> e.csv\n"
+    assert len((tmp_path / "e.csv").read_text().splitlines()) == 4
