@@ -20,7 +20,14 @@ from rtrain.config.diagnostics.meant.composition import Composition, leaves
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.schema_keys import all_confs, all_keys, group_and_name, names_of, plugins_with
+from rtrain.config.diagnostics.meant.schema_keys import (
+    all_confs,
+    all_keys,
+    group_and_name,
+    names_of,
+    plugins_with,
+    read_whole,
+)
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
@@ -186,6 +193,8 @@ class WrongKeys:
         return None if belongs else f"its keys belong elsewhere: {', '.join(said)}"
 
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
+        if (said := read_whole(key, self._schemas)) is not None:
+            yield Meaning(sentence=said)
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         keys = self.keys
