@@ -15,9 +15,9 @@ from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
 from rtrain.config.targets.instantiate import locate, no_arguments
 from rtrain.trainers.loops.custom.checks import config_parameter
-from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
+from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, RayReports, StopTraining
+from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.separate_models import one_model
-from rtrain.trainers.loops.custom.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker

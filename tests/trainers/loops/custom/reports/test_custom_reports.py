@@ -17,7 +17,7 @@ from rtrain.runs.events import read_events
 from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.loops.custom import folders
-from rtrain.trainers.loops.custom.reports import LocalReports, StopTraining, _Reports
+from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, StopTraining, _Reports
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.trained import FILE_NAME
 
