@@ -41,6 +41,7 @@ def train_custom(
         function = locate(path, "trainer.train_loop", worker.allow)
         stack.enter_context(reached_by_ray_train(utils))
         stack.enter_context(reached_by_ray_tune(utils))
+        utils.repeat_validations()
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         world.seed(seed_step(worker.run.seed, worker.rank, utils.number))
         stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it

@@ -23,12 +23,18 @@ from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUt
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, note_in_checkpoint, read_record
-from rtrain.trainers.loops.custom.reports.context import LocalContext
+from rtrain.trainers.loops.custom.reports.context import LocalContext, WorkerContext
 from rtrain.trainers.loops.custom.reports.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.loops.custom.reports.leftovers import is_leftover, mark_leftovers, threads_now
 from rtrain.trainers.loops.custom.reports.log import ReportLog
 from rtrain.trainers.loops.custom.reports.metrics import split_metrics
-from rtrain.trainers.loops.custom.reports.validation import Validate, validation_of
+from rtrain.trainers.loops.custom.reports.records import metrics_of
+from rtrain.trainers.loops.custom.reports.validation import (
+    STATUS,
+    Validation,
+    interrupted_validations,
+    validation_of,
+)
 from rtrain.trainers.loops.custom.reports.wishes import check_name, check_wishes
 from rtrain.trainers.loops.custom.shards.local import LocalShard
 from rtrain.trainers.loops.custom.shards.names import find_split
@@ -38,6 +44,10 @@ from rtrain.trainers.worker import Worker
 
 POLL_SECONDS = 0.005
 """How often a rank checks whether rank 0 has completed a checkpoint."""
+
+
+Parts = tuple[dict[str, float], dict[str, Any], Mapping[str, Any]]
+"""Of the metrics of a report the numbers, all else, and the whole as it was reported."""
 
 
 class StopTraining(BaseException):
@@ -82,8 +92,9 @@ class _Reports(TrainFnUtils):
         """
         self._refuse_others()
         check_wishes(checkpoint_upload_mode, checkpoint_upload_fn)
-        validate = validation_of(self.worker, validation)
-        parts = split_metrics(metrics, self.worker.scrub)  # on all ranks: what one of them refuses, no other waits for
+        asked = validation_of(self.worker, validation)
+        # On all ranks: what one of them refuses, no other waits for.
+        parts = (*split_metrics(metrics, self.worker.scrub), metrics)
         in_place = checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD
         if in_place:  # it has its name
             checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
@@ -104,7 +115,7 @@ class _Reports(TrainFnUtils):
             in_place=in_place,
         )
         self._newest = None if beside else upload
-        self._keep(upload, parts, checkpoint, validate, beside=beside)
+        self._keep(upload, parts, checkpoint, asked, beside=beside)
         self._leave(self._agreed_reason(beside=beside))
 
     def close(self) -> bool:
@@ -147,19 +158,19 @@ class _Reports(TrainFnUtils):
     def _keep(
         self,
         upload: Upload,
-        parts: tuple[dict[str, float], dict[str, Any]],
+        parts: Parts,
         checkpoint: Checkpoint | None,
-        validate: Validate | None,
+        validation: Validation | None,
         *,
         beside: bool,
     ) -> None:
         """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
         if not beside:
             upload.copy(checkpoint)
-        self._pending = self._recorded(upload, parts, validate) if self.worker.rank == 0 else _nothing
+        self._pending = self._recorded(upload, parts, validation) if self.worker.rank == 0 else _nothing
         if not beside:
             return
-        if self.worker.world_size == 1 and validate is None:  # what validates runs where the loop does
+        if self.worker.world_size == 1 and validation is None:  # what validates runs where the loop does
             complete, self._pending = self._pending, None
 
             def copy_and_complete() -> None:
@@ -170,11 +181,9 @@ class _Reports(TrainFnUtils):
         else:
             self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
 
-    def _recorded(
-        self, upload: Upload, parts: tuple[dict[str, float], dict[str, Any]], validate: Validate | None
-    ) -> Callable[[], None]:
+    def _recorded(self, upload: Upload, parts: Parts, validation: Validation | None) -> Callable[[], None]:
         """Record a report of rank 0, and return what completes its checkpoint."""
-        facts = self._log.record(*parts)
+        facts = {**self._log.record(*parts), **(validation.pending() if validation is not None else {})}
         # In process, the driver has written the events already.
         events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
 
@@ -183,18 +192,23 @@ class _Reports(TrainFnUtils):
             if record is not None:
                 del self.worker.checkpoints.unsaved[: len(events)]
                 self.worker.checkpoints.tell(record)
-                if validate is not None:
-                    self._validate(upload.target, record, validate)
+                if validation is not None:
+                    self._validate(upload.target, record, validation)
 
         return complete
 
-    def _validate(self, folder: Path, record: Mapping[str, Any], validate: Validate) -> None:
+    def repeat_validations(self) -> None:
+        """Repeat the validations that were killed, as Ray does when a run is restored; on rank 0."""
+        if self.worker.rank == 0:
+            for folder, record, validation in interrupted_validations(self.worker):
+                self.worker.notice(f"the validation of {folder.name} was interrupted, and is repeated")
+                self._validate(folder, record, validation)
+
+    def _validate(self, folder: Path, record: Mapping[str, Any], validation: Validation) -> None:
         """Validate a complete checkpoint, and note what was found in its record and as an event."""
-        pending = ReportedCheckpointStatus.PENDING_VALIDATION
-        note_in_checkpoint(folder, {"validation": pending.value})
-        found = validate(Checkpoint(str(folder)))
+        found = validation.run(Checkpoint(str(folder)))
         facts = self._log.add(record, found.metrics) if found.metrics else {}
-        self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, "validation": found.status.value}))
+        self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, STATUS: found.status.value}))
 
     def _agreed_reason(self, *, beside: bool) -> str:
         """Return why all ranks leave here, or an empty string; complete what all of them have copied."""
@@ -259,6 +273,10 @@ class RayReports(_Reports, DistributedTrainFnUtils):
         self._turns.meet()
         return super().broadcast_from_rank_zero(data)
 
+    def get_context(self) -> WorkerContext:
+        """Return what Ray's own context says, and the name of the run."""
+        return WorkerContext(self.worker.run_dir)
+
     def finish(self) -> None:
         """Complete the checkpoint of the last report when the loop is over."""
         super().finish()
@@ -292,6 +310,5 @@ def _nothing() -> None:
 
 def _reported(folder: Path) -> ReportedCheckpoint:
     record = read_record(folder)
-    metrics = {**record["metrics"], **record.get("values", {})}
-    status = ReportedCheckpointStatus(record.get("validation", ReportedCheckpointStatus.COMMITTED.value))
-    return ReportedCheckpoint(Checkpoint(str(folder)), metrics, status)
+    status = ReportedCheckpointStatus(record.get(STATUS, ReportedCheckpointStatus.COMMITTED.value))
+    return ReportedCheckpoint(Checkpoint(str(folder)), metrics_of(record), status)

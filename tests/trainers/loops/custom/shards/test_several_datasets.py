@@ -254,6 +254,8 @@ def test_options_for_one_of_them_are_swept(project, tmp_path):
         ("datasets.train=cvs", "no 'cvs' in config group 'dataset'", "csv"),
         ("datasets.train=csv,json", "has several values", "list"),
         ("datasets.train.label=size", r"no key 'datasets\.train\.label'", "read whole"),
+        ("datasets.trian.path=held_out.jsonl", "no data set 'trian'", "datasets.train.path"),
+        ("datasets.zzz.path=train.csv", "no such data set", "datasets.zzz=csv"),
         ("dataset@datasets.trian=csv", r"datasets\.trian\.path", "..."),
     ],
 )
