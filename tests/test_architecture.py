@@ -53,7 +53,7 @@ OWNERS = {
     "ray": ("engine", "trainers", "datasets", "cluster", "prediction", "sweeps"),
     "torch": (
         *("models/torch", "models/lightning.py", "trainers/torch", "trainers/lightning", "trainers/transformers"),
-        "trainers/loops/custom/shards.py",  # the shards of Ray have batches of tensors
+        "trainers/loops/custom/shards/local.py",  # the shards of Ray have batches of tensors
     ),
     "torchmetrics": ("trainers/torch", "trainers/lightning"),
     "accelerate": ("trainers/torch", "trainers/transformers"),

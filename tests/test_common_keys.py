@@ -54,7 +54,7 @@ TESTS = {
     "run.tags": "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret",
     "run.notes": "tests/tracking/test_trackers.py::test_trackers_are_told_what_a_run_is_and_no_secret",
     "run.show_output": (
-        "tests/trainers/loops/custom/test_shown_output.py"
+        "tests/trainers/loops/custom/reports/test_shown_output.py"
         "::test_output_in_this_process_is_shown_once_or_not_at_all_and_is_in_the_log[none-0]"
     ),
     "run.failure.nan_loss": f"{NOT_FINITE}::test_a_step_is_left_out_for_its_loss_or_its_gradients",
@@ -92,7 +92,7 @@ TESTS = {
     "trainer.torch.sync_batchnorm": "tests/trainers/torch/test_torch_plugin.py::test_a_mistake_is_named",
     **{
         f"trainer.{name}.datasets_to_split": (
-            "tests/trainers/loops/custom/test_several_datasets.py::test_ray_splits_those_that_the_key_names"
+            "tests/trainers/loops/custom/shards/test_several_datasets.py::test_ray_splits_those_that_the_key_names"
         )
         for name in ("jax", "lightgbm", "lightning", "tensorflow", "torch", "transformers", "xgboost")
     },

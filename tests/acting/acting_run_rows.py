@@ -35,7 +35,7 @@ NOT_TRAINED = [
         "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted", "run.resume_data"
     ),
     *shown(
-        "tests/trainers/loops/custom/test_shown_output.py"
+        "tests/trainers/loops/custom/reports/test_shown_output.py"
         "::test_output_in_this_process_is_shown_once_or_not_at_all_and_is_in_the_log",
         "run.show_output",
     ),

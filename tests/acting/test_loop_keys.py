@@ -24,19 +24,19 @@ allow: [acting_probes]
             "scaling.num_workers",
         ),
         *shown(
-            "tests/trainers/loops/custom/test_validation.py::test_what_it_finds_belongs_to_the_checkpoint_and_is_an_event",
+            "tests/trainers/loops/custom/reports/test_validation.py::test_what_it_finds_belongs_to_the_checkpoint_and_is_an_event",
             "trainer.validation_config.function",
         ),
         *shown(
-            "tests/trainers/loops/custom/test_validation.py::test_arguments_are_those_of_the_config_with_those_of_the_report_on_top",
+            "tests/trainers/loops/custom/reports/test_validation.py::test_arguments_are_those_of_the_config_with_those_of_the_report_on_top",
             "trainer.validation_config.arguments",
         ),
         *shown(
-            "tests/trainers/loops/custom/test_validation.py::test_one_that_fails_is_no_end_of_the_loop",
+            "tests/trainers/loops/custom/reports/test_validation.py::test_one_that_fails_is_no_end_of_the_loop",
             "trainer.validation_config.timeout_seconds",
         ),
         *shown(
-            "tests/trainers/loops/custom/test_several_datasets.py::test_ray_splits_those_that_the_key_names",
+            "tests/trainers/loops/custom/shards/test_several_datasets.py::test_ray_splits_those_that_the_key_names",
             "trainer.datasets_to_split",
         ),
         *together(
@@ -58,7 +58,7 @@ allow: [acting_probes]
             "run.init_from",
         ),
         *shown(
-            "tests/trainers/loops/custom/test_loop_predictor.py::test_predictions_are_those_of_the_function",
+            "tests/trainers/loops/custom/predictors/test_loop_predictor.py::test_predictions_are_those_of_the_function",
             "trainer.predictor",
         ),
         *together(

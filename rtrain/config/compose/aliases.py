@@ -38,11 +38,15 @@ CHOOSABLE = ("trainer", "dataset", "sweep")
 FREE = "trainer.params."
 """Where any key may be set without a ``+``: a library's own parameters, whose names the plugin knows and checks."""
 
+OF_SEVERAL = "dataset@datasets."
+"""How the choice of an option for one of several data sets begins, as Hydra spells it: its name follows."""
+
 LOGGERS = "run.loggers"
 """A mapping for which a list of its names may stand."""
 
 _WORD = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^=]*)(?P<rest>=.*)?", re.DOTALL)
 _NAMES = re.compile(r"\[?([A-Za-z]\w*(?:, ?[A-Za-z]\w*)*)?\]?")
+_ONE_OF_SEVERAL = re.compile(r"datasets\.[^.@]+")
 _OPTION = re.compile(r"[\w.\-/]+(,[\w.\-/]+)*|(choice|glob|shuffle|sort)\(.*\)|\[[\w.\-/, ]*\]")
 
 
@@ -88,6 +92,8 @@ def expand_word(word: str) -> list[str]:
         return [f"~{dotted}"]
     if dotted.replace(".", "/") in GROUPS.values():
         return [_choice(sign, dotted, value)]
+    if _ONE_OF_SEVERAL.fullmatch(dotted) and _is_option(value) and sign in ("", "+", "++"):
+        return [f"{sign.replace('++', '')}dataset@{dotted}={value}"]
     return [f"{sign}{key}" + ("" if value is None else f"={value}")]
 
 
@@ -109,6 +115,13 @@ def expand_key(key: str) -> str:
     if key in KEYS:
         return KEYS[key]
     return f"trainer.{head}{dot}{tail}" if head in GROUPS else key
+
+
+def chosen_at(key: str) -> str | None:
+    """Return where the option goes that an override of ``key`` chooses, with dots; None if it chooses none of ours."""
+    if key.startswith(OF_SEVERAL):
+        return key.partition("@")[2]
+    return key.replace("/", ".") if key in (*CHOOSABLE, *GROUPS.values()) else None
 
 
 def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
@@ -161,9 +174,14 @@ def _choice(sign: str, dotted: str, value: str | None) -> str:
     """Return the override for a group below ``trainer``: an option is chosen, anything else is a value."""
     if sign == "~" or value in ("null", "None", None):
         return f"{dotted}=null" if value in ("null", "None") or sign == "~" else dotted
-    if _OPTION.fullmatch(value) and "{" not in value:
+    if _is_option(value):
         return f"{'+' if sign == '+' else ''}{dotted.replace('.', '/')}={value}"
     return f"{sign}{dotted}={value}"
+
+
+def _is_option(value: str | None) -> bool:
+    """Return whether a value names an option of a group, or several of a sweep."""
+    return value not in ("null", "None", None) and _OPTION.fullmatch(value) is not None and "{" not in value
 
 
 def _place(data: dict[str, Any], short: str, value: Any, file: YamlFile) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import hydra.version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
+from hydra._internal.config_repository import IConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
@@ -22,7 +23,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, env_override, run_job
-from hydra.plugins.config_source import ConfigSource
+from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
@@ -33,6 +34,7 @@ from rtrain.config.compose.exclusive import let_typed_win
 from rtrain.config.compose.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
 from rtrain.config.compose.nodes import plain, unresolved
 from rtrain.config.compose.package_source import use_package_sources
+from rtrain.config.compose.part_options import as_part
 from rtrain.config.compose.template import Template
 from rtrain.config.files.locations import Primary
 from rtrain.config.secrets.masked_config import mask_in_place, masked_config
@@ -221,7 +223,7 @@ class HydraJob:
 
 
 class _MaskingLoader(ConfigLoaderImpl):
-    """Hands launchers configs without secrets, since these write them to disk."""
+    """Hands launchers configs without secrets, since these write them to disk; loads options for several data sets."""
 
     _masks_all = False
 
@@ -234,6 +236,9 @@ class _MaskingLoader(ConfigLoaderImpl):
                 raise
             raise _unusable(error) from error
         return masked_config(cfg) if self._masks_all else cfg
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        return as_part(super()._load_single_config(default, repo), default)
 
     @contextmanager
     def all_masked(self) -> Iterator[None]:

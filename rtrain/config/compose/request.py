@@ -15,7 +15,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, Word, expand, split_word
+from rtrain.config.compose.aliases import Word, chosen_at, expand, split_word
 from rtrain.config.compose.config_source import localize
 from rtrain.config.compose.hydra_app import Choices, HydraApp
 from rtrain.config.compose.nodes import words_of
@@ -27,7 +27,7 @@ from rtrain.config.targets.gate import leaves
 from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20
-NOT_IN_DEFAULTS = r"Could not override '([\w/]+)'\. No match in the defaults list"
+NOT_IN_DEFAULTS = r"Could not override '([\w/@.]+)'\.(?: No match in the defaults list|\nDid you mean)"
 LIMITED = ("hydra", "cluster", "run", "dataset", "datasets")
 """Sections of which a file may not set everything."""
 R = TypeVar("R")
@@ -89,7 +89,7 @@ class Request:
 
     def is_choice(self, word: Word) -> bool:
         """Return whether ``word`` chooses an option of a config group."""
-        return any(source.is_group(word.key) for source in self.app.sources)
+        return any(source.is_group(word.key.partition("@")[0]) for source in self.app.sources)
 
     def compose(self) -> DictConfig:
         """Return the composed config of the one job."""
@@ -136,10 +136,10 @@ class Request:
         """Change the words so that a choice of a group works whether or not a defaults list has the group."""
         for pattern, change in (
             (NOT_IN_DEFAULTS, self._append),
-            (r"Multiple values for ([\w/]+)\.", self._override),
-            (r"([\w/]+) appears more than once in the final defaults list", self._override),
-            (r"force-add of config groups is not supported: '\+\+([\w/]+)=", self._choose),
-            (r"Could not delete '([\w/]+)(?:=[^']*)?'\. No match", self._drop),
+            (r"Multiple values for ([\w/@.]+)\. ", self._override),
+            (r"([\w/@.]+) appears more than once in the final defaults list", self._override),
+            (r"force-add of config groups is not supported: '\+\+([\w/@.]+)=", self._choose),
+            (r"Could not delete '([\w/@.]+)(?:=[^']*)?'\. No match", self._drop),
             (r"Could not override '(sweep)\.", self._add_default),
         ):
             match = re.match(pattern, error)
@@ -246,7 +246,7 @@ def prepare(
     words = tuple(
         replace(word, text=_forced(_localized(word.text, primary.folder), keys)) for word in expand(overrides)
     )
-    replaced = {word.key.replace("/", "."): None for word in words if word.key in (*CHOOSABLE, *GROUPS.values())}
+    replaced = {place: None for place in (chosen_at(word.key) for word in words) if place is not None}
     if not any(word.text == "~sweep" for word in words):
         replaced.pop("sweep", None)  # what is varied stays, whatever searches
     return Request(

@@ -37,7 +37,8 @@ BASE: dict[str, Any] = {
 
 def store_schemas(schemas: Schemas) -> None:
     """Put the base and all schemas into Hydra's store, below ``rtrain_schema``; those of an earlier session go."""
-    plugins = {group: _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}") for group in PLUGIN_GROUPS}
+    groups = (*PLUGIN_GROUPS, "datasets")
+    plugins = {group: _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}") for group in groups}
     ConfigStore.instance().repo[SCHEMA_GROUP] = {**_root_nodes(), **plugins}
 
 

@@ -17,6 +17,7 @@ from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, Un
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.examples import lacks_example
+from rtrain.config.diagnostics.meant.lacking_type import without_type
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
@@ -113,7 +114,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         below = [word.text for word in request.words if word.key.startswith(f"{one.key}.")]
         typed = places.of_word(below[0]) if one.lacks_type and below else None
         if typed is not None:
-            return wrong.without_type(one.key, one.message, typed).as_error()
+            return without_type(wrong, one.key, one.message, typed).as_error()
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
         if word is None and isinstance(place, CliWord):
             word = split_word(place.command[place.index])[2]

@@ -14,7 +14,7 @@ from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import ListConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, expand_key, split_word
+from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.class_names import homes_of
@@ -280,7 +280,8 @@ class _Explainer:
         value = split_word(match[1])[2] or ""
         word = match[1] if place is None else place.command[place.index]
         message, key = f"'{word}' has several values", split_word(word)[1]
-        if place is not None and "/" not in key and not self.wrong_keys.knows(expand_key(key)):
+        is_choice = chosen_at(split_word(match[1])[1]) is not None
+        if place is not None and not is_choice and "/" not in key and not self.wrong_keys.knows(expand_key(key)):
             return self._several_of_unknown(key, value, place)
         number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
         if number is not None and WITH_COMMA.fullmatch(value):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import lightgbm
 import numpy as np
 
-from rtrain.trainers.loops.custom.reported import Columns, ReportedModel, matrix_of
+from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel, matrix_of
 
 
 def load_model(model: ReportedModel) -> Callable[[Columns], np.ndarray]:

@@ -15,7 +15,7 @@ from rtrain.config.targets.instantiate import build
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.lightning.predictor import load_module
 from rtrain.trainers.lightning.quiet import quiet
-from rtrain.trainers.loops.custom.outputs import as_columns
+from rtrain.trainers.loops.custom.predictors.outputs import as_columns
 from rtrain.trainers.trained import LoadedCheckpoint
 from rtrain.trainers.user_code import predicting
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.loops.custom.reported import Columns, ReportedModel
+from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel
 from rtrain.trainers.loops.tasks import CLASSES
 
 BATCH_ROWS = 1024

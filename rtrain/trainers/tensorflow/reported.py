@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
-from rtrain.trainers.loops.custom.reported import Columns, ReportedModel
+from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel
 from rtrain.trainers.tensorflow.world import LEGACY
 from rtrain.variables import variables_set
 

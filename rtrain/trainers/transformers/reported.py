@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from rtrain.errors import PredictionError
-from rtrain.trainers.loops.custom.reported import NAME_IT, Columns, ReportedModel
+from rtrain.trainers.loops.custom.predictors.reported import NAME_IT, Columns, ReportedModel
 
 BATCH_ROWS = 64
 TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import xgboost
 
-from rtrain.trainers.loops.custom.reported import Columns, ReportedModel, matrix_of
+from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel, matrix_of
 
 
 def load_model(model: ReportedModel) -> Callable[[Columns], np.ndarray]:

@@ -51,6 +51,19 @@ def plugins_with(key: str, schemas: Schemas) -> str | None:
     return f"{group.replace('/', '.')}.{name} is a key of {group}={', '.join(knowing)}" if knowing else None
 
 
+def read_whole(key: str, schemas: Schemas) -> str | None:
+    """Return what to say of a key that ``dataset`` has and a data set of ``datasets`` doesn't; None of other keys."""
+    section, *names = key.split(".")
+    is_of_dataset = section == "datasets" and any(names[1:2] == [name] for name in _names_of_sources(schemas))
+    why = "a data set of `datasets` is read whole, with its own columns: labels, splits and all else are the loop's"
+    return why if is_of_dataset else None
+
+
+def _names_of_sources(schemas: Schemas) -> Iterator[str]:
+    for conf in schemas.dataset.values():
+        yield from names_of(conf)
+
+
 def group_and_name(key: str) -> tuple[str, str]:
     """Return the group whose plugins may have a full key, empty for none, and the name of the key right below it."""
     for group in ("sweep/scheduler", *CHOOSABLE):

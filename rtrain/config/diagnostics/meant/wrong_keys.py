@@ -20,7 +20,14 @@ from rtrain.config.diagnostics.meant.composition import Composition, leaves
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.schema_keys import all_confs, all_keys, group_and_name, names_of, plugins_with
+from rtrain.config.diagnostics.meant.schema_keys import (
+    all_confs,
+    all_keys,
+    group_and_name,
+    names_of,
+    plugins_with,
+    read_whole,
+)
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
@@ -52,7 +59,7 @@ class WrongKeys:
     """
 
     def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
-        self.request, self._schemas, self._check = request, schemas, check
+        self.request, self.schemas, self._check = request, schemas, check
         self._composition = Composition(request)
 
     @property
@@ -101,7 +108,7 @@ class WrongKeys:
                 attempt = command_with(place, *axis, word)
                 return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
             if first is None:
-                first, refused = meaning, self._checked(place, f"{sign}{short}={values[0]}")
+                first, refused = meaning, self.checked(place, f"{sign}{short}={values[0]}")
                 why = self._said_of(expand_key(meaning.key), value, refused)
                 if isinstance(refused, IdleKeyError):  # another key would be another wish
                     return Diagnostic(message, place, note=why)
@@ -111,7 +118,7 @@ class WrongKeys:
         if first is not None:
             group = first.key.removesuffix(".type")  # by itself, it would leave the keys of another plugin
             if group in CHOOSABLE:
-                return Diagnostic(message, place, group, note=there_are(self._schemas.group(group)))
+                return Diagnostic(message, place, group, note=there_are(self.schemas.group(group)))
             meant = in_own_words(own_key, key, first.key)
             return Diagnostic(message, place, meant, note=self._or_added(key, place, meant) or why)
         return self._not_understood(key, place, message)
@@ -142,7 +149,7 @@ class WrongKeys:
         """Return what there is to say about a key that means nothing here: other plugins' keys, or its topic."""
         section = key.rpartition(".")[0]
         of_section = self.keys.topic(section) if section and not self.knows(section) else None
-        of_others = self._of_other_plugins(key) or of_section or elsewhere(key, value, self._schemas)
+        of_others = self._of_other_plugins(key) or of_section or elsewhere(key, value, self.schemas)
         return of_others or self.keys.topic(key)
 
     def _in_a_mapping(self, key: str, place: CliWord, owner: Any) -> Diagnostic:
@@ -151,7 +158,7 @@ class WrongKeys:
         is_far = found.meant is not None and "." in found.meant and _holds(typed, key)
         wrong = re.escape(key if is_far else key.rpartition(".")[2])
         word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", typed)
-        is_meant = found.meant is not None and ":" not in found.meant and self._checked(place, word) is None
+        is_meant = found.meant is not None and ":" not in found.meant and self.checked(place, word) is None
         return replace(found, attempt=command_with(place, word)) if is_meant else found
 
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
@@ -186,6 +193,8 @@ class WrongKeys:
         return None if belongs else f"its keys belong elsewhere: {', '.join(said)}"
 
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
+        if (said := read_whole(key, self.schemas)) is not None:
+            yield Meaning(sentence=said)
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         keys = self.keys
@@ -204,21 +213,21 @@ class WrongKeys:
         default = node_at(self.composed, full)
         if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
             value = ",".join(f"[{one}]" for one in value.split(","))
-        homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
+        homes = homes_of(self.schemas.trainer.get(self.chosen["trainer"] or ""), full)
         has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
         like = dict(self.keys.targets).get(full, "")
         named = class_called(value, homes, like=like) if value is not None and homes and not has_options else None
         is_built, new = full in self._free or named is not None, named or value
         keeps = is_built and new is not None and self._takes_arguments_of(full, default, new)
         for word in spellings(sign, key, new, default, is_built=is_built, keeps=keeps):
-            if not blames(self._checked(place, word), expand_key(split_word(word)[1])):
+            if not blames(self.checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None
 
     def _takes_arguments_of(self, key: str, node: Any, target: str) -> bool:
         """Return whether a class takes what is given to the one that a node builds; that of another trainer is gone."""
         given = node if isinstance(node, DictConfig) and "_target_" in node else {}
-        foreign = getattr(self._schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
+        foreign = getattr(self.schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
         if str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign)):
             if not isinstance(node_at(self._composition.own_nodes, key), DictConfig):  # nothing is given
                 return False
@@ -256,7 +265,7 @@ class WrongKeys:
 
     def _is_users(self, parent: str) -> bool:
         """Return whether only the user's own code knows the keys below ``parent``."""
-        return any(f"{parent}.".startswith(f"{one}.") for one in ("vars", *users_keys(self._schemas)))
+        return any(f"{parent}.".startswith(f"{one}.") for one in ("vars", *users_keys(self.schemas)))
 
     def _own_argument(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds ``key`` if it is an argument of what is built there; None for another key."""
@@ -271,9 +280,9 @@ class WrongKeys:
         added = f"+{place.command[place.index].lstrip('+~')}"
         parent, _, name = key.rpartition(".")
         may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
-        return added if may_be and not blames(self._checked(place, added), key) else None
+        return added if may_be and not blames(self.checked(place, added), key) else None
 
-    def _checked(self, place: CliWord, *words: str, without: str = "") -> Exception | None:
+    def checked(self, place: CliWord, *words: str, without: str = "") -> Exception | None:
         """Return why the command is refused with ``words`` in place of the wrong one; None if it is not."""
         before = len(self.request.command) - len(self.request.overrides)
         overrides = [*place.command[before : place.index], *words, *place.command[place.index + 1 :]]
@@ -283,32 +292,16 @@ class WrongKeys:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""
         words = (word for word in self.request.words if "{" not in word.text)
         chosen = next((word.text for word in words if word.key == key.partition(".")[0]), None)
-        known = plugins_with(key, self._schemas)
+        known = plugins_with(key, self.schemas)
         return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
 
     def _of_other_plugins(self, key: str) -> str | None:
         """Return the line that names the plugins that have ``key``, if the chosen one lacks it."""
         group, name = group_and_name(key)
-        own = self._schemas.group(group).get(self.chosen[group] or "") if group in CHOOSABLE else self._scheduler
+        own = self.schemas.group(group).get(self.chosen[group] or "") if group in CHOOSABLE else self._scheduler
         if group and name in names_of(own):
             return None
-        return plugins_with(key, self._schemas)
-
-    def without_type(self, section: str, message: str, place: CliWord) -> Diagnostic:
-        """Return what there is to say about a section of which a key is typed, but whose plugin is not chosen."""
-        found = Diagnostic(f"{section}: {message}", place)
-        group = section.replace(".", "/")
-        _, key, value = split_word(place.command[place.index])
-        named = next((one for one in place.command if one.startswith(f"{section}=")), "")  # in place of the option
-        plugins = self._schemas.group(group)
-        for plugin in [one for one in plugins if named in ("", f"{section}={one}")]:
-            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(plugins[plugin])])
-            fitting = [key] if key in keys.known else [one.key for one in keys.meanings(key, value)]
-            for meant in [one for one in fitting if one in keys.known][:1]:
-                words = [f"{group}={plugin}", f"{meant}={value}"]
-                if self._checked(place, *words, without=named) is None:
-                    return replace(found, attempt=command_with(place, *words, without=named))
-        return found
+        return plugins_with(key, self.schemas)
 
     def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
         """Return the line that says which keys there are, where ``key`` was set."""
@@ -341,19 +334,19 @@ class WrongKeys:
 
     @cached_property
     def _free(self) -> tuple[str, ...]:
-        return ("vars", *FREE_OF_HYDRA, *free_keys(self._schemas))
+        return ("vars", *FREE_OF_HYDRA, *free_keys(self.schemas))
 
     @cached_property
     def keys(self) -> Keys:
         """What could have been meant: keys of the schemas, and of the config without the user's values."""
-        found = list(all_keys(self._schemas, self.chosen["trainer"], self.chosen["dataset"]))
+        found = list(all_keys(self.schemas, self.chosen["trainer"], self.chosen["dataset"]))
         if self.composed is not None:
             found.extend(leaves(self.composed))
         there = set(found)
         known = [key for key in found if expand_key(key) in there]
         trainer = self.composed.get("trainer") if self.composed is not None else None
-        conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
-        confs = all_confs(self._schemas, self.chosen)
+        conf = self.schemas.trainer.get(self.chosen["trainer"] or "")
+        confs = all_confs(self.schemas, self.chosen)
         scheduler = self._scheduler
         return Keys(
             [*known, *(f"{SCHEDULER}.{name}" for name in names_of(scheduler))],
@@ -365,17 +358,17 @@ class WrongKeys:
         )
 
     def _plugins(self, group: str) -> Iterable[type]:
-        return self._schemas.group(group).values()
+        return self.schemas.group(group).values()
 
     @property
     def _scheduler(self) -> type | None:
         """The dataclass of keys of the scheduler that a sweep has chosen."""
         typed = [split_word(word.text)[2] or "" for word in self.request.words if word.key == "sweep/scheduler"]
         if typed:
-            return self._schemas.scheduler.get(typed[-1])
+            return self.schemas.scheduler.get(typed[-1])
         sweep = self.composed.get("sweep") if self.composed is not None else None
         node = sweep.get("scheduler") if isinstance(sweep, DictConfig) else None
-        return self._schemas.scheduler.get(node.get("type", "")) if isinstance(node, DictConfig) else None
+        return self.schemas.scheduler.get(node.get("type", "")) if isinstance(node, DictConfig) else None
 
 
 def _holds(value: str, name: str) -> bool:

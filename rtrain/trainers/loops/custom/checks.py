@@ -13,8 +13,8 @@ from rtrain.config.targets.arguments import check_names_known, check_types
 from rtrain.config.targets.instantiate import locate_function
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.loops.custom.predictor import check_predictor
-from rtrain.trainers.loops.custom.shards import check_split_name, shared_splits
+from rtrain.trainers.loops.custom.predictors.predictor import check_predictor
+from rtrain.trainers.loops.custom.shards.names import check_split_name, shared_splits
 
 
 def check_custom(job: Job) -> None:

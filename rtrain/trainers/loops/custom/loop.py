@@ -15,9 +15,9 @@ from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
 from rtrain.config.targets.instantiate import locate, no_arguments
 from rtrain.trainers.loops.custom.checks import config_parameter
-from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
+from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, RayReports, StopTraining
+from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.separate_models import one_model
-from rtrain.trainers.loops.custom.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
@@ -41,6 +41,7 @@ def train_custom(
         function = locate(path, "trainer.train_loop", worker.allow)
         stack.enter_context(reached_by_ray_train(utils))
         stack.enter_context(reached_by_ray_tune(utils))
+        utils.repeat_validations()
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         world.seed(seed_step(worker.run.seed, worker.rank, utils.number))
         stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it

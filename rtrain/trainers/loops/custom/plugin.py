@@ -12,7 +12,7 @@ from rtrain.trainers.loops.custom.conf import OF_LOOPS
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.reported import Frameworks
+    from rtrain.trainers.loops.custom.predictors.reported import Frameworks
 
 
 class TrainLoopPlugin(TrainerPlugin):
@@ -70,7 +70,7 @@ class TrainLoopPlugin(TrainerPlugin):
 
     def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:
         """Return the splits whose rows the workers share."""
-        from rtrain.trainers.loops.custom.shards import shared_splits
+        from rtrain.trainers.loops.custom.shards.names import shared_splits
 
         return shared_splits(dataset, conf.datasets_to_split)
 
@@ -80,6 +80,6 @@ class TrainLoopPlugin(TrainerPlugin):
         Raises:
             CheckpointError: Nothing says how to predict.
         """
-        from rtrain.trainers.loops.custom.predictor import load_predictor
+        from rtrain.trainers.loops.custom.predictors.predictor import load_predictor
 
         return load_predictor(trained, self._frameworks, device)

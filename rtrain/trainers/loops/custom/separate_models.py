@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from rtrain.errors import TrainingError
-from rtrain.trainers.loops.custom.turns import Board
+from rtrain.trainers.loops.custom.shards.turns import Board
 from rtrain.trainers.worker import Worker
 
 

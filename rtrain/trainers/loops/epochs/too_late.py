@@ -26,10 +26,15 @@ def _seconds(way: Way) -> float | None:
     return min((one for one in limits if one is not None), default=None)
 
 
+def _has_epochs(way: Way) -> bool:
+    """Tell whether the rows of an epoch are known; what an epoch of a train loop of the user's is, only it knows."""
+    return way.info is not None and getattr(way.trainer, "train_loop", None) is None
+
+
 def _ends_by_epochs(way: Way) -> bool:
     """Tell whether the epochs of the run are over before its ``max_steps``, however many workers share the rows."""
     conf: LimitsConf = way.trainer
-    if conf.max_steps is None or conf.max_epochs is None or getattr(conf, "train_loop", None) is not None:
+    if conf.max_steps is None or conf.max_epochs is None or not _has_epochs(way):
         return False
     return conf.max_steps > conf.max_epochs * conf.steps_per_epoch(way.info, way.conf.scaling.min_workers)
 
@@ -37,7 +42,7 @@ def _ends_by_epochs(way: Way) -> bool:
 def _ends_by_steps(way: Way) -> bool:
     """Tell whether ``max_steps`` of the run are over before its epochs, however many workers share the rows."""
     conf: LimitsConf = way.trainer
-    if conf.max_steps is None or conf.max_epochs is None or getattr(conf, "train_loop", None) is not None:
+    if conf.max_steps is None or conf.max_epochs is None or not _has_epochs(way):
         return False
     return conf.max_steps < conf.max_epochs * conf.steps_per_epoch(way.info, int(way.conf.scaling.num_workers))
 
@@ -45,13 +50,13 @@ def _ends_by_steps(way: Way) -> bool:
 def most_steps(way: Way) -> int | None:
     """Return the most optimizer steps that a run takes; None before its rows are read, or if only the clock ends it."""
     conf: LimitsConf = way.trainer
-    return None if way.info is None else conf.num_steps(conf.steps_per_epoch(way.info, way.conf.scaling.min_workers))
+    return conf.num_steps(conf.steps_per_epoch(way.info, way.conf.scaling.min_workers)) if _has_epochs(way) else None
 
 
 def _most_evaluations(way: Way) -> int | None:
     """Return the most evaluations that early stopping judges; None where that is not known."""
     conf: EpochsConf = way.trainer
-    if way.info is None:
+    if not _has_epochs(way):
         return None
     return conf.num_evaluations(conf.steps_per_epoch(way.info, way.conf.scaling.min_workers))
 

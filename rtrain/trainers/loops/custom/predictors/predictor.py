@@ -13,8 +13,8 @@ import numpy as np
 from rtrain.config.targets.instantiate import locate_function
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, PredictionError
-from rtrain.trainers.loops.custom.outputs import as_columns, as_metrics, kind_of, predictions_of
-from rtrain.trainers.loops.custom.reported import Frameworks, find_model
+from rtrain.trainers.loops.custom.predictors.outputs import as_columns, as_metrics, kind_of, predictions_of
+from rtrain.trainers.loops.custom.predictors.reported import Frameworks, find_model
 from rtrain.trainers.trained import TRUST, LoadedCheckpoint, Predictions
 from rtrain.trainers.user_code import predicting
 

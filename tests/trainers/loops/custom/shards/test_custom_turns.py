@@ -9,8 +9,8 @@ import pytest
 from rtrain.config.schema import RunConf
 from rtrain.errors import TrainingError
 from rtrain.runs.records import NoticeRecord
-from rtrain.trainers.loops.custom import turns
-from rtrain.trainers.loops.custom.turns import Turns
+from rtrain.trainers.loops.custom.shards import turns
+from rtrain.trainers.loops.custom.shards.turns import Turns
 
 
 class Board(dict):

@@ -46,6 +46,7 @@ def extended():
         raise RuntimeError("interrupted")
     ray.train.report({"rows": rows})
 """
+FRAMEWORKS = ("torch", "lightning", "transformers", "tensorflow", "jax", "xgboost", "lightgbm")
 SETS = "datasets: {train: {type: csv, path: train.csv}, held_out: {type: json, path: held_out.jsonl}}"
 
 
@@ -180,3 +181,85 @@ def test_rank_0_alone_validates_on_data_that_is_not_split(project):
     config = project("first_validates", more=", datasets_to_split: [train]")
     run = rtrain.fit(config, ["num_workers=2"])
     assert run.metrics == {"rows": 2, "validated": 2}
+
+
+@pytest.mark.parametrize("trainer", FRAMEWORKS)
+def test_none_has_to_be_called_train_whatever_the_defaults_of_a_trainer_count(project, trainer):
+    config = project()
+    sets = "datasets: {rows: {type: csv, path: train.csv}}"
+    config.write_text(f"defaults: [{{trainer: {trainer}}}]\ntrainer: {{train_loop: 'set_loops:both'}}\n{sets}\n")
+    assert checked(config, "num_workers=2").dataset.info.num_rows == {"rows": 4}
+
+
+# Options of the config group `dataset`
+
+CHOSEN = """
+defaults:
+  - dataset@datasets.train: csv
+  - dataset@datasets.held_out: json
+datasets: {train: {path: train.csv}, held_out: {path: held_out.jsonl}}
+"""
+
+
+def test_the_defaults_list_chooses_options_for_each_of_them(project):
+    job = checked(project(sets=CHOSEN))
+    assert job.dataset.info.num_rows == {"train": 4, "held_out": 2}
+
+
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+@pytest.mark.parametrize("group", ["dataset@datasets", "datasets"])
+@pytest.mark.parametrize("sets", [SETS, CHOSEN])
+def test_a_word_chooses_an_option_for_one_of_them(project, sets, group, sign):
+    words = (f"{sign}{group}.train=json", "datasets.train.path=held_out.jsonl")
+    job = checked(project(sets=sets), *words)
+    assert job.dataset.info.num_rows == {"train": 2, "held_out": 2}
+
+
+@pytest.mark.parametrize("sets", [SETS, CHOSEN])
+def test_a_word_adds_one(project, sets):
+    job = checked(project(sets=sets), "dataset@datasets.more=csv", "datasets.more.path=train.csv")
+    assert job.dataset.info.num_rows == {"train": 4, "held_out": 2, "more": 4}
+
+
+def test_an_option_without_splits_is_taken_from_the_group(project):
+    assert checked(project(), "datasets.held_out=digits").dataset.info.num_rows == {"train": 4, "held_out": 1797}
+
+
+def test_an_option_of_the_users_own_is_taken_and_its_labels_are_refused(project, tmp_path):
+    config = project(sets=CHOSEN)
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset/mine.yaml").write_text("defaults: [csv]\ndtypes: {size: float32}\n")
+    (tmp_path / "dataset/labelled.yaml").write_text("type: csv\nlabel: size\n")
+    job = checked(config, "dataset@datasets.train=mine")
+    assert job.dataset.info.parts["train"]["columns"]["size"] == "float"
+    with pytest.raises(ConfigError, match=r"datasets\.train\.label.*\n.*labelled\.yaml:2") as caught:
+        checked(config, "dataset@datasets.train=labelled")
+    assert "read whole" in caught.value.hint
+
+
+def test_options_for_one_of_them_are_swept(project, tmp_path):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset/rows.yaml").write_text("type: csv\npath: train.csv\n")
+    (tmp_path / "dataset/texts.yaml").write_text("type: json\npath: held_out.jsonl\n")
+    sets = "defaults: [dataset@datasets.train: rows, dataset@datasets.held_out: texts]"
+    words = ["num_workers=0", "datasets.train=rows,texts", "sweep.metric=sum", "sweep.mode=max"]
+    folder = rtrain.sweep(project(sets=sets), words)
+    trials = json.loads((folder / "sweep.json").read_text())["trials"]
+    assert [rtrain.Run.load(folder / trial["name"]).metrics["sum"] for trial in trials] == [10, 15]
+
+
+@pytest.mark.parametrize(
+    ("word", "problem", "hint"),
+    [
+        ("datasets.train=cvs", "no 'cvs' in config group 'dataset'", "csv"),
+        ("datasets.train=csv,json", "has several values", "list"),
+        ("datasets.train.label=size", r"no key 'datasets\.train\.label'", "read whole"),
+        ("datasets.trian.path=held_out.jsonl", "no data set 'trian'", "datasets.train.path"),
+        ("datasets.zzz.path=train.csv", "no such data set", "datasets.zzz=csv"),
+        ("dataset@datasets.trian=csv", r"datasets\.trian\.path", "..."),
+    ],
+)
+def test_a_choice_that_is_a_mistake_is_explained(project, word, problem, hint):
+    with pytest.raises(ConfigError, match=problem) as caught:
+        checked(project(sets=CHOSEN), word)
+    assert hint in caught.value.hint

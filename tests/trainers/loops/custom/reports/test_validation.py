@@ -62,6 +62,17 @@ def together(config):
 
 def returns_nothing(checkpoint):
     pass
+
+
+def exits(checkpoint):
+    raise SystemExit(4)
+
+
+def is_interrupted(checkpoint, scale=1):
+    if not Path(checkpoint.path).parents[1].joinpath("again").exists():
+        Path(checkpoint.path).parents[1].joinpath("again").touch()
+        raise KeyboardInterrupt
+    return validate(checkpoint, scale)
 """
 
 
@@ -74,7 +85,7 @@ def fit(tmp_path):
         (tmp_path / "loop.yaml").write_text(
             "trainer:\n  type: torch\n  train_loop: validated_loops:loop\n"
             f"  validation_config: {{function: 'validated_loops:{function}'}}\n"
-            "run: {checkpoint: {keep: 3}}\n"
+            "run: {checkpoint: {keep: 4}}\n"
         )
         return rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0", f"run.root_dir={tmp_path}/runs", *words])
 
@@ -119,6 +130,8 @@ def test_arguments_are_those_of_the_config_with_those_of_the_report_on_top(fit):
     [
         (("trainer.validation_config.arguments.fails=true",), "validate", "VALIDATION_FAILED"),
         ((), "returns_nothing", "VALIDATION_FAILED"),
+        ((), "exits", "VALIDATION_FAILED"),
+        (("trainer.validation_config.timeout_seconds=60",), "exits", "VALIDATION_FAILED"),
         (
             ("trainer.validation_config.timeout_seconds=0.01", "trainer.validation_config.arguments.seconds=1"),
             "validate",
@@ -161,6 +174,29 @@ def test_a_report_that_asks_for_it_without_a_function_is_refused(fit):
     with pytest.raises(TrainingError, match="no function validates") as caught:
         fit("trainer.validation_config=null")
     assert "trainer.validation_config.function" in caught.value.hint
+
+
+@pytest.mark.parametrize("given", ["{scale: 3}", "null"])
+def test_one_that_was_interrupted_is_repeated_when_the_run_resumes(fit, tmp_path, given):
+    task = f"+trainer.train_loop_config.task={{fn_kwargs: {given}}}"
+    with pytest.raises(TrainingError, match="KeyboardInterrupt"):
+        fit(task, function="is_interrupted")
+    (run_dir,) = (tmp_path / "runs/loop").iterdir()
+    (first,) = all_checkpoints(run_dir)
+    assert read_record(first)["validation"] == "PENDING_VALIDATION"
+    with pytest.warns(UserWarning, match="was interrupted, and is repeated"):
+        run = rtrain.resume(run_dir)
+    assert read_record(first)["metrics"]["val/score"] == (3 if given != "null" else 1)
+    assert statuses(run) == {"VALIDATED"}
+
+
+def test_one_that_nothing_can_repeat_has_failed(fit, tmp_path):
+    with pytest.raises(TrainingError, match="KeyboardInterrupt"):
+        fit(function="is_interrupted")
+    (run_dir,) = (tmp_path / "runs/loop").iterdir()
+    with pytest.warns(UserWarning, match="not repeated"), pytest.raises(TrainingError, match="no function validates"):
+        rtrain.resume(run_dir, ["trainer.validation_config=null"])
+    assert read_record(all_checkpoints(run_dir)[0])["validation"] == "VALIDATION_FAILED"
 
 
 def test_a_task_has_rays_defaults():

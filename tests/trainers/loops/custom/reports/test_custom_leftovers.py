@@ -9,7 +9,7 @@ import ray.train
 from rtrain.errors import TrainingError
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.loops.custom.loop import reached_by_ray_train
-from rtrain.trainers.loops.custom.reports import LocalReports
+from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports
 from rtrain.trainers.torch.config import Conf
 
 

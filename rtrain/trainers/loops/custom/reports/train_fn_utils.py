@@ -21,87 +21,44 @@ from typing import Any, cast
 from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, ReportedCheckpointStatus
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
 
-from rtrain.config.secrets.redact import Redactor
-from rtrain.errors import TrainingError, shortened
+from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, note_in_checkpoint, read_record
-from rtrain.runs.plain_files import is_plain_name
-from rtrain.trainers.loops.collectives import SingleProcess
-from rtrain.trainers.loops.control import TrainerControl
-from rtrain.trainers.loops.custom.context import LocalContext
-from rtrain.trainers.loops.custom.folders import Upload, clear_leftovers, free_name
-from rtrain.trainers.loops.custom.leftovers import is_leftover, mark_leftovers, threads_now
-from rtrain.trainers.loops.custom.metrics import split_metrics, whole_number
-from rtrain.trainers.loops.custom.shards import LocalShard, find_split
-from rtrain.trainers.loops.custom.turns import Board, Turns, shard_in_turn
-from rtrain.trainers.loops.custom.validation import Validate, validation_of
-from rtrain.trainers.loops.monitor import Monitor
-from rtrain.trainers.loops.progress import Progress
+from rtrain.trainers.loops.custom.reports.context import LocalContext, WorkerContext
+from rtrain.trainers.loops.custom.reports.folders import Upload, clear_leftovers, free_name
+from rtrain.trainers.loops.custom.reports.leftovers import is_leftover, mark_leftovers, threads_now
+from rtrain.trainers.loops.custom.reports.log import ReportLog
+from rtrain.trainers.loops.custom.reports.metrics import split_metrics
+from rtrain.trainers.loops.custom.reports.records import metrics_of
+from rtrain.trainers.loops.custom.reports.validation import (
+    STATUS,
+    Validation,
+    interrupted_validations,
+    validation_of,
+)
+from rtrain.trainers.loops.custom.reports.wishes import check_name, check_wishes
+from rtrain.trainers.loops.custom.shards.local import LocalShard
+from rtrain.trainers.loops.custom.shards.names import find_split
+from rtrain.trainers.loops.custom.shards.turns import Board, Turns, shard_in_turn
 from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.worker import Worker
 
-MAX_NAME_BYTES = 200
-"""Of the folder of a checkpoint: a number and a temporary name's ending may follow, and file systems allow 255."""
-
-
 POLL_SECONDS = 0.005
 """How often a rank checks whether rank 0 has completed a checkpoint."""
+
+
+Parts = tuple[dict[str, float], dict[str, Any], Mapping[str, Any]]
+"""Of the metrics of a report the numbers, all else, and the whole as it was reported."""
 
 
 class StopTraining(BaseException):
     """Leaves the user's loop at a report, where all workers are at the same point; no ``except Exception`` holds it."""
 
 
-class _Log:
-    """What was reported so far, as this worker counts it."""
-
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
-        newest = worker.resume_dir()
-        record = {} if newest is None else read_record(newest)
-        # What the loop calls an epoch limits nothing.
-        self.progress = Progress(step=int(record.get("step", -1)), seconds=float(record.get("seconds", 0.0)))
-        self.number = int(record.get("report", max(self.progress.step, 0)))
-        self._late: dict[str, float] = {}
-        """Metrics of validations since the last report, which limits look at too."""
-        self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
-        self._control = TrainerControl(worker, worker.conf, SingleProcess(), self.progress)  # rank 0 decides for all
-
-    def record(self, numbers: dict[str, float], values: dict[str, Any]) -> dict[str, Any]:
-        """Send one report, and return the fields of its checkpoint's record other than the files."""
-        step = self._next_step(whole_number(numbers.get("step")))
-        epoch = whole_number(numbers.get("epoch"))
-        epoch = self.number if epoch is None else epoch
-        self.progress.step, self.progress.metrics = step, {**self._late, **numbers}
-        self._late = {}
-        self.worker.report(numbers, step=step, epoch=epoch, values=values)
-        facts = {"step": step, "epoch": epoch, "metrics": numbers, "score": self._monitor.score(numbers)}
-        seconds = self._control.signal.seconds
-        return {**facts, "report": self.number, "seconds": seconds, **({"values": values} if values else {})}
-
-    def add(self, record: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Send metrics of a checkpoint that came later, and return the fields of its record that they change."""
-        numbers, values = split_metrics(metrics, self.worker.scrub)
-        self.worker.report(numbers, step=record["step"], epoch=record["epoch"], values=values)
-        self._late |= numbers
-        every = {**record["metrics"], **numbers}
-        found = {**record.get("values", {}), **values}
-        return {"metrics": every, "score": self._monitor.score(every), **({"values": found} if found else {})}
-
-    def _next_step(self, reported: int | None) -> int:
-        """Return the step of a report: its own ``step`` where that goes up, else one more than before."""
-        before = self.progress.step
-        return reported if reported is not None and reported > before else max(before, 0) + 1
-
-    def reason(self) -> str:
-        """Return why training should end at the newest report, or an empty string."""
-        return self._control.reason()
-
-
 class _Reports(TrainFnUtils):
     """``ray.train.report`` and what asks for checkpoints, in a Ray worker and in the driver alike."""
 
     def __init__(self, worker: Worker) -> None:
-        self.worker, self._log = worker, _Log(worker)
+        self.worker, self._log = worker, ReportLog(worker)
         self._threads, self._pid = threads_now(), os.getpid()
         self._is_over = self._has_warned = False
         self._newest: Upload | None = None
@@ -134,13 +91,14 @@ class _Reports(TrainFnUtils):
             SystemExit: The loop that has started this thread is over; ends the thread.
         """
         self._refuse_others()
-        _check_wishes(checkpoint_upload_mode, checkpoint_upload_fn)
-        validate = validation_of(self.worker, validation)
-        parts = split_metrics(metrics, self.worker.scrub)  # on all ranks: what one of them refuses, no other waits for
+        check_wishes(checkpoint_upload_mode, checkpoint_upload_fn)
+        asked = validation_of(self.worker, validation)
+        # On all ranks: what one of them refuses, no other waits for.
+        parts = (*split_metrics(metrics, self.worker.scrub), metrics)
         in_place = checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD
         if in_place:  # it has its name
             checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
-        _check_name(checkpoint_dir_name, self.worker.scrub)
+        check_name(checkpoint_dir_name, self.worker.scrub)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
         self.worker.checkpoints.thread.wait()
@@ -157,7 +115,7 @@ class _Reports(TrainFnUtils):
             in_place=in_place,
         )
         self._newest = None if beside else upload
-        self._keep(upload, parts, checkpoint, validate, beside=beside)
+        self._keep(upload, parts, checkpoint, asked, beside=beside)
         self._leave(self._agreed_reason(beside=beside))
 
     def close(self) -> bool:
@@ -200,19 +158,19 @@ class _Reports(TrainFnUtils):
     def _keep(
         self,
         upload: Upload,
-        parts: tuple[dict[str, float], dict[str, Any]],
+        parts: Parts,
         checkpoint: Checkpoint | None,
-        validate: Validate | None,
+        validation: Validation | None,
         *,
         beside: bool,
     ) -> None:
         """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
         if not beside:
             upload.copy(checkpoint)
-        self._pending = self._recorded(upload, parts, validate) if self.worker.rank == 0 else _nothing
+        self._pending = self._recorded(upload, parts, validation) if self.worker.rank == 0 else _nothing
         if not beside:
             return
-        if self.worker.world_size == 1 and validate is None:  # what validates runs where the loop does
+        if self.worker.world_size == 1 and validation is None:  # what validates runs where the loop does
             complete, self._pending = self._pending, None
 
             def copy_and_complete() -> None:
@@ -223,11 +181,9 @@ class _Reports(TrainFnUtils):
         else:
             self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
 
-    def _recorded(
-        self, upload: Upload, parts: tuple[dict[str, float], dict[str, Any]], validate: Validate | None
-    ) -> Callable[[], None]:
+    def _recorded(self, upload: Upload, parts: Parts, validation: Validation | None) -> Callable[[], None]:
         """Record a report of rank 0, and return what completes its checkpoint."""
-        facts = self._log.record(*parts)
+        facts = {**self._log.record(*parts), **(validation.pending() if validation is not None else {})}
         # In process, the driver has written the events already.
         events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
 
@@ -236,18 +192,23 @@ class _Reports(TrainFnUtils):
             if record is not None:
                 del self.worker.checkpoints.unsaved[: len(events)]
                 self.worker.checkpoints.tell(record)
-                if validate is not None:
-                    self._validate(upload.target, record, validate)
+                if validation is not None:
+                    self._validate(upload.target, record, validation)
 
         return complete
 
-    def _validate(self, folder: Path, record: Mapping[str, Any], validate: Validate) -> None:
+    def repeat_validations(self) -> None:
+        """Repeat the validations that were killed, as Ray does when a run is restored; on rank 0."""
+        if self.worker.rank == 0:
+            for folder, record, validation in interrupted_validations(self.worker):
+                self.worker.notice(f"the validation of {folder.name} was interrupted, and is repeated")
+                self._validate(folder, record, validation)
+
+    def _validate(self, folder: Path, record: Mapping[str, Any], validation: Validation) -> None:
         """Validate a complete checkpoint, and note what was found in its record and as an event."""
-        pending = ReportedCheckpointStatus.PENDING_VALIDATION
-        note_in_checkpoint(folder, {"validation": pending.value})
-        found = validate(Checkpoint(str(folder)))
+        found = validation.run(Checkpoint(str(folder)))
         facts = self._log.add(record, found.metrics) if found.metrics else {}
-        self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, "validation": found.status.value}))
+        self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, STATUS: found.status.value}))
 
     def _agreed_reason(self, *, beside: bool) -> str:
         """Return why all ranks leave here, or an empty string; complete what all of them have copied."""
@@ -312,6 +273,10 @@ class RayReports(_Reports, DistributedTrainFnUtils):
         self._turns.meet()
         return super().broadcast_from_rank_zero(data)
 
+    def get_context(self) -> WorkerContext:
+        """Return what Ray's own context says, and the name of the run."""
+        return WorkerContext(self.worker.run_dir)
+
     def finish(self) -> None:
         """Complete the checkpoint of the last report when the loop is over."""
         super().finish()
@@ -345,44 +310,5 @@ def _nothing() -> None:
 
 def _reported(folder: Path) -> ReportedCheckpoint:
     record = read_record(folder)
-    metrics = {**record["metrics"], **record.get("values", {})}
-    status = ReportedCheckpointStatus(record.get("validation", ReportedCheckpointStatus.COMMITTED.value))
-    return ReportedCheckpoint(Checkpoint(str(folder)), metrics, status)
-
-
-def _check_name(name: Any, scrub: Redactor) -> None:
-    """Refuse a name that a folder can't have, or that is a secret.
-
-    Raises:
-        TrainingError: Names it.
-    """
-    if name is None:
-        return
-    clean = scrub(str(name))
-    if not isinstance(name, str) or not is_plain_name(name or "x") or name.startswith(".") or not name.isprintable():
-        raise TrainingError(f"checkpoint_dir_name={clean!r} is not a plain folder name.", "Name it by the step.")
-    if len(name.encode()) > MAX_NAME_BYTES:
-        raise TrainingError(
-            f"checkpoint_dir_name={shortened(clean, MAX_NAME_BYTES)!r} is too long for a folder.",
-            f"A name may have {MAX_NAME_BYTES} bytes.",
-        )
-    if clean != name:
-        raise TrainingError(f"checkpoint_dir_name={clean!r} holds a secret of the config.", "Name it by the step.")
-
-
-def _check_wishes(mode: CheckpointUploadMode, fill: Any) -> None:
-    """Refuse what reports of a loop can't do.
-
-    Raises:
-        TrainingError: Names it.
-    """
-    if not isinstance(mode, CheckpointUploadMode):
-        raise TrainingError(
-            f"ray.train.report(checkpoint_upload_mode={mode!r}): this is not a ray.train.CheckpointUploadMode.",
-            "Report with ray.train.CheckpointUploadMode.SYNC, ASYNC or NO_UPLOAD.",
-        )
-    if mode is CheckpointUploadMode.NO_UPLOAD and fill is not None:
-        raise TrainingError(
-            "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): checkpoint_upload_fn has no effect.",
-            "Leave one of the two out.",
-        )
+    status = ReportedCheckpointStatus(record.get(STATUS, ReportedCheckpointStatus.COMMITTED.value))
+    return ReportedCheckpoint(Checkpoint(str(folder)), metrics_of(record), status)

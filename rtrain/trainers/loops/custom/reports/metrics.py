@@ -54,12 +54,12 @@ def split_metrics(
 def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dict[str, float], dict[str, Any]]:
     numbers: dict[str, float] = {}
     values: dict[str, Any] = {}
-    for spelled, value in _flat(metrics):
+    for spelled, value in flat(metrics):
         name = clean(spelled)
         try:
-            number = _number(value)
+            number = scalar(value)
             if number is None:
-                values[name] = _bounded(_plain(value, clean))
+                values[name] = bounded(plain(value, clean))
             else:
                 numbers[name] = number
         except RecursionError:
@@ -72,7 +72,7 @@ def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dic
     return numbers, values
 
 
-def _bounded(value: Any) -> Any:
+def bounded(value: Any) -> Any:
     """Return a value, or how long it is if that is too long for a line."""
     size = len(json.dumps(value, default=str))
     return value if size <= 2 * MAX_CHARACTERS else f"{type(value).__name__} of {size:,} characters as JSON"
@@ -83,15 +83,16 @@ def whole_number(value: float | None) -> int | None:
     return int(value) if value is not None and math.isfinite(value) and value == int(value) else None
 
 
-def _flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield flat names and values of metrics, as Ray Tune makes them: ``val/loss``."""
     for name, value in metrics.items():
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{name}/")
+            yield from flat(value, f"{prefix}{name}/")
         else:
             yield f"{prefix}{name}", value
 
 
-def _number(value: Any) -> float | None:
+def scalar(value: Any) -> float | None:
     """Return a scalar of any library as a float; None if it is none."""
     try:
         if isinstance(value, Decimal) and value.is_nan():  # a signaling one as well
@@ -117,7 +118,7 @@ def _is_masked(value: Any) -> bool:
     return isinstance(value, np.ma.MaskedArray) and bool(np.any(value.mask))
 
 
-def _plain(value: Any, clean: Callable[[str], str]) -> Any:
+def plain(value: Any, clean: Callable[[str], str]) -> Any:
     """Return a value as JSON can hold it; the text of what it can't."""
     if value is None or isinstance(value, bool | int):
         return value
@@ -129,11 +130,11 @@ def _plain(value: Any, clean: Callable[[str], str]) -> Any:
         return [_member(one, clean) for one in value]
     if hasattr(value, "tolist") and hasattr(value, "shape"):
         if _num_values(value) <= MAX_VALUES:
-            return _plain(value.tolist(), clean)
+            return plain(value.tolist(), clean)
         return f"{type(value).__name__} {tuple(value.shape)} {getattr(value, 'dtype', '')}".rstrip()
     return clean(str(value))[:MAX_CHARACTERS]
 
 
 def _member(value: Any, clean: Callable[[str], str]) -> Any:
-    number = None if isinstance(value, bool | int) else _number(value)
-    return _plain(value, clean) if number is None else number
+    number = None if isinstance(value, bool | int) else scalar(value)
+    return plain(value, clean) if number is None else number

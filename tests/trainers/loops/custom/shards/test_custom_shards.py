@@ -15,7 +15,8 @@ from rtrain.datasets.base import ResidentSplit
 from rtrain.datasets.whole.splits import HeldTable
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
-from rtrain.trainers.loops.custom.shards import OF_VAL, LocalShard, find_split, shared_splits
+from rtrain.trainers.loops.custom.shards.local import OF_VAL, LocalShard
+from rtrain.trainers.loops.custom.shards.names import find_split, shared_splits
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIte
 
 from rtrain.errors import TrainingError
 from rtrain.runs.records import NoticeRecord
-from rtrain.trainers.loops.custom.shards import shared_splits
+from rtrain.trainers.loops.custom.shards.names import shared_splits
 from rtrain.trainers.worker import Worker
 
 GRACE_SECONDS = 10.0

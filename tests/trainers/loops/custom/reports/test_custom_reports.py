@@ -16,8 +16,9 @@ from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_di
 from rtrain.runs.events import read_events
 from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
-from rtrain.trainers.loops.custom import folders
-from rtrain.trainers.loops.custom.reports import LocalReports, StopTraining, _Reports
+from rtrain.trainers.loops.custom.reports import folders
+from rtrain.trainers.loops.custom.reports.context import WorkerContext
+from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, StopTraining, _Reports
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.trained import FILE_NAME
 
@@ -53,7 +54,37 @@ def test_a_report_is_an_event_and_a_checkpoint_that_lists_its_files(tmp_path):
     assert (latest_checkpoint(tmp_path) / "a" / "b").read_text() == "x"
     assert one.get_checkpoint().path == str(latest_checkpoint(tmp_path))
     (reported,) = one.get_all_reported_checkpoints()
-    assert reported.metrics == {"loss": 0.5, "val/acc": 1, "note": "good"}
+    assert reported.metrics == {"loss": 0.5, "val": {"acc": 1}, "note": "good"}
+
+
+@pytest.mark.parametrize(
+    ("value", "back"),
+    [
+        *((one, one) for one in (2, 2.0, True, None, "text", [1, 2.5], {"a": {"b": 2}}, {}, 10**20)),
+        *((np.int64(3), 3), (np.bool_(True), True), (np.float32(0.5), 0.5), ((1, 2), [1, 2]), (np.ones(2), [1.0, 1.0])),
+    ],
+    ids=repr,
+)
+def test_metrics_are_given_back_as_they_were_reported(tmp_path, value, back):
+    one = make_reports(tmp_path)
+    one.report({"loss": 0.5, "value": value}, made(tmp_path / "own"))
+    found = one.get_all_reported_checkpoints()[0].metrics
+    assert repr(found) == repr({"loss": 0.5, "value": back})
+    assert repr(make_reports(tmp_path).get_all_reported_checkpoints()[0].metrics) == repr(found)  # of a resumed run
+
+
+def test_numbers_that_are_not_finite_are_given_back_as_nan(tmp_path):
+    one = make_reports(tmp_path)
+    one.report({"loss": np.nan, "deep": {"none": None, "inf": np.inf}}, made(tmp_path / "own"))
+    found = one.get_all_reported_checkpoints()[0].metrics
+    assert np.isnan([found["loss"], found["deep"]["inf"]]).all()
+    assert found["deep"]["none"] is None
+
+
+def test_the_name_of_an_experiment_is_that_of_the_run_and_of_no_other(tmp_path):
+    contexts = [make_reports(tmp_path / "name" / run).get_context() for run in ("a", "b")]
+    assert [one.get_experiment_name() for one in contexts] == ["name-a", "name-b"]
+    assert WorkerContext(tmp_path / "name" / "a").get_experiment_name() == "name-a"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,8 +12,8 @@ import torch
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError
 from rtrain.runs.files import to_json
-from rtrain.trainers.loops.custom.metrics import MAX_VALUES, split_metrics, whole_number
-from rtrain.trainers.loops.custom.reports import _check_name
+from rtrain.trainers.loops.custom.reports.metrics import MAX_VALUES, split_metrics, whole_number
+from rtrain.trainers.loops.custom.reports.wishes import check_name
 
 NUMBERS = [
     (1, 1.0),
@@ -141,7 +141,7 @@ def test_no_name_of_a_metric_holds_a_secret():
 
 def test_no_checkpoint_is_named_by_a_secret():
     scrub = Redactor(frozenset({"S3cret-1"}))
-    _check_name("ck-1", scrub)
+    check_name("ck-1", scrub)
     with pytest.raises(TrainingError) as raised:
-        _check_name("ck-S3cret-1", scrub)
+        check_name("ck-S3cret-1", scrub)
     assert "S3cret-1" not in str(raised.value)

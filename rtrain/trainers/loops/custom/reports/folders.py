@@ -16,7 +16,7 @@ from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, writing
 from rtrain.runs.events import Event, events_file, write_events
 from rtrain.trainers.checkpoint_writer import CheckpointWriter
-from rtrain.trainers.loops.custom.copying import copy_files
+from rtrain.trainers.loops.custom.reports.copying import copy_files
 
 _OWN_NAME = re.compile(r"report-\d{6,}")
 

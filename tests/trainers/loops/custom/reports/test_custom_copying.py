@@ -12,7 +12,7 @@ from ray.train import Checkpoint
 from rtrain.errors import CheckpointError, RtrainError, TrainingError
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint, read_record
 from rtrain.testing.workers import make_worker
-from rtrain.trainers.loops.custom.reports import LocalReports
+from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.trained import FILE_NAME
 
@@ -84,7 +84,7 @@ def test_what_is_no_file_of_a_checkpoint_is_named_and_nothing_is_copied(reports,
 
 def test_a_checkpoint_that_is_larger_than_the_disk_is_told_before_it_is_copied(reports, own, monkeypatch):
     full = SimpleNamespace(free=0)
-    monkeypatch.setattr("rtrain.trainers.loops.custom.copying.shutil.disk_usage", lambda _: full)
+    monkeypatch.setattr("rtrain.trainers.loops.custom.reports.copying.shutil.disk_usage", lambda _: full)
     with pytest.raises(CheckpointError, match=r"1 files, and .* has space for 0\.0 GB"):
         reports.report({}, Checkpoint(str(own)))
     assert _left(reports) == []
@@ -104,7 +104,7 @@ def test_a_disk_that_is_full_halfway_leaves_nothing(reports, own, monkeypatch):
         Path(part).write_text("1")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rtrain.trainers.loops.custom.copying.shutil.copy", copy)
+    monkeypatch.setattr("rtrain.trainers.loops.custom.reports.copying.shutil.copy", copy)
     with pytest.raises(CheckpointError, match=r"own/state: No space left"):
         reports.report({}, Checkpoint(str(own)))
     assert _left(reports) == []

@@ -1,0 +1,68 @@
+"""What a train loop has reported so far: steps and epochs, limits and goals, and the records of its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rtrain.runs.checkpoints import read_record
+from rtrain.trainers.loops.collectives import SingleProcess
+from rtrain.trainers.loops.control import TrainerControl
+from rtrain.trainers.loops.custom.reports.metrics import split_metrics, whole_number
+from rtrain.trainers.loops.custom.reports.records import fields_of, metrics_as_reported, metrics_of
+from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.progress import Progress
+from rtrain.trainers.worker import Worker
+
+
+class ReportLog:
+    """What was reported so far, as this worker counts it."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        newest = worker.resume_dir()
+        record = {} if newest is None else read_record(newest)
+        # What the loop calls an epoch limits nothing.
+        self.progress = Progress(step=int(record.get("step", -1)), seconds=float(record.get("seconds", 0.0)))
+        self.number = int(record.get("report", max(self.progress.step, 0)))
+        self._late: dict[str, float] = {}
+        """Metrics of validations since the last report, which limits look at too."""
+        self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
+        self._control = TrainerControl(worker, worker.conf, SingleProcess(), self.progress)  # rank 0 decides for all
+
+    def record(self, numbers: dict[str, float], values: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one report, and return the fields of its checkpoint's record other than the files.
+
+        Args:
+            numbers: The numbers among the metrics, by their flat names.
+            values: All else.
+            metrics: As they were reported.
+        """
+        step = self._next_step(whole_number(numbers.get("step")))
+        epoch = whole_number(numbers.get("epoch"))
+        epoch = self.number if epoch is None else epoch
+        self.progress.step, self.progress.metrics = step, {**self._late, **numbers}
+        self._late = {}
+        self.worker.report(numbers, step=step, epoch=epoch, values=values)
+        facts = fields_of(numbers, values, metrics_as_reported(metrics, self.worker.scrub))
+        facts |= {"step": step, "epoch": epoch, "score": self._monitor.score(numbers)}
+        return {**facts, "report": self.number, "seconds": self._control.signal.seconds}
+
+    def add(self, record: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Send metrics of a checkpoint that came later, and return the fields of its record that they change."""
+        numbers, values = split_metrics(metrics, self.worker.scrub)
+        self.worker.report(numbers, step=record["step"], epoch=record["epoch"], values=values)
+        self._late |= numbers
+        every = {**record["metrics"], **numbers}
+        own = {**metrics_of(record), **metrics_as_reported(metrics, self.worker.scrub)}
+        facts = fields_of(every, {**record.get("values", {}), **values}, own)
+        return {**facts, "score": self._monitor.score(every)}
+
+    def _next_step(self, reported: int | None) -> int:
+        """Return the step of a report: its own ``step`` where that goes up, else one more than before."""
+        before = self.progress.step
+        return reported if reported is not None and reported > before else max(before, 0) + 1
+
+    def reason(self) -> str:
+        """Return why training should end at the newest report, or an empty string."""
+        return self._control.reason()
