@@ -230,7 +230,7 @@ class Keys:
         """Yield ``wrong`` in the known section, inside another, that its own misspells: ``run.stop.targets.loss``."""
         corrected = self._corrected(wrong) or ""
         section, near = wrong.rpartition(".")[0], corrected.rpartition(".")[0]
-        if not one_edit(section, near) or section.partition(".")[0] not in self._prefixes:
+        if section == near or not one_edit(section, near) or section.partition(".")[0] not in self._prefixes:
             return
         parent, _, last = near.rpartition(".")
         is_mapping = any(get_origin(one) is dict for one in kinds_of(dict(self.confs).get(parent), last))
