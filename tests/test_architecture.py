@@ -171,7 +171,15 @@ HEAVY = (
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["fit", "--help"], ["fit", "resnet", "--cfg", "job"], ["trainers"], ["datasets"], ["schema"]],
+    [
+        ["--help"],
+        ["fit", "--help"],
+        ["fit", "resnet", "--cfg", "job"],
+        ["trainers"],
+        ["datasets"],
+        ["schema"],
+        ["runs", "ls"],
+    ],
     ids=" ".join,
 )
 def test_light_commands_import_no_framework(words, tmp_path):

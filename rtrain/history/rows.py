@@ -57,6 +57,8 @@ class Row:
         """Return a fact; None if the run has none of that name."""
         if name == "age":
             return max(0.0, time.time() - self.started) if self.started else None
+        if name == "seconds" and self.status == "running":
+            return self.get("age")
         return str(self.path) if name == "path" else self.facts.get(name)
 
     @property

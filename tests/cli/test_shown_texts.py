@@ -7,13 +7,20 @@ import io
 from pathlib import Path
 
 import pytest
+from made_runs import make_run
 from rich.console import Console
 
 import rtrain.cli
+from rtrain.displays.history.comparison import comparison_lines
+from rtrain.displays.history.report import report_lines
+from rtrain.displays.history.table import table_lines
+from rtrain.displays.history.texts import show
 from rtrain.displays.run import PlainDisplay
 from rtrain.displays.run_live import LiveDisplay
 from rtrain.displays.sweep_lines import PlainSweepDisplay
 from rtrain.displays.sweep_live import LiveSweepDisplay
+from rtrain.history.comparison import Comparison
+from rtrain.history.index import read_row
 from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.searches.base import Objective
@@ -120,6 +127,40 @@ def test_the_live_display_of_a_sweep(record):
         check(display._console.file.getvalue())
 
 
+@pytest.fixture
+def evil_run(tmp_path):
+    """A run that says what it wants, in a folder with an honest name."""
+    made = {"run_name": EVIL, "command": [EVIL], "exit_reason": EVIL, "metrics": {EVIL: 1.0}, "values": {EVIL: EVIL}}
+    frame = {"file": EVIL, "line": 1, "function": EVIL, "source": EVIL}
+    error = {"type": EVIL, "message": EVIL, "rank": 0, "frames": {"lines": [frame], "causes": [EVIL], "more": 0}}
+    best = {"monitor": EVIL, "mode": "min", "value": 1.0, "step": 1, "epoch": 1}
+    config = {"trainer": {"type": EVIL, EVIL: EVIL}, "run": {"tags": [EVIL], "notes": EVIL}}
+    where = {"host": {"hostname": EVIL}, "git": {"commit": EVIL}, "dataset": {"name": EVIL, "num_rows": {EVIL: 1}}}
+    attempts = [{"started_at": EVIL, "ended_because": {"kind": EVIL, "message": EVIL}}]
+    resumes = [{"time": EVIL, "command": [EVIL], "status": EVIL}]
+    timings = {EVIL: 1.0}
+    return make_run(
+        *(tmp_path, "honest"),
+        **{**made, "error": error, "best": best, "config": config, "status": EVIL, "resumes": resumes},
+        **{**where, "attempts": attempts, "timings_seconds": timings, "versions": {EVIL: EVIL}, "parent_run": EVIL},
+    )
+
+
+def test_lists_reports_and_comparisons_of_runs(evil_run, tmp_path, capsys):
+    other = make_run(tmp_path, "honest", "0a1c")
+    rows = [read_row(evil_run), read_row(other)]
+    for lines in (
+        table_lines(rows, None, 4000),
+        table_lines(rows, "name,note,tags", 4000),
+        report_lines(rows[0], 4000),
+        comparison_lines(Comparison(rows), [EVIL], 4000),
+    ):
+        show(lines)
+        text = capsys.readouterr().out
+        assert SPELLED[:20] in text
+        assert {one for one in text if not one.isprintable()} <= {"\n"}
+
+
 def test_what_is_said(capsys):
     say(EVIL)
     say(EVIL, err=True)
@@ -132,7 +173,7 @@ EXACT = {"completion.py", "fit.py", "schema.py"}
 """They print what programs read, YAML and JSON, in which control characters are spelled by their own rules."""
 
 
-@pytest.mark.parametrize("path", sorted(Path(rtrain.cli.__file__).parent.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(Path(rtrain.cli.__file__).parent.rglob("*.py")), ids=lambda path: path.name)
 def test_commands_print_in_one_way(path):
     printing = {"echo", "secho", "print"}
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]

@@ -11,7 +11,7 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_HELP)]
 Folders = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FOLDER]...", help="Where to look; by default runs, multirun and each run.root_dir."),
+    typer.Argument(metavar="FOLDER", help="Where to look; by default runs, multirun and each run.root_dir."),
 ]
 Where = Annotated[
     str | None, typer.Option("--where", "-w", help="Only these: 'val/accuracy > 0.9 and started > \"3 days ago\"'")

@@ -16,7 +16,10 @@ HARMLESS = ("unfinished", "extra")
 
 
 def verify(run: Run) -> None:
-    """Compare every file of RUN with what was written: say what is missing, damaged or extra. Exit code 1 for loss."""
+    """Verify the files of RUN against its manifest.
+
+    Files that are missing, damaged or extra are listed. The exit code is 1 if something is lost.
+    """
     from rtrain.history.references import find_run
     from rtrain.runs.verify import verify_run
     from rtrain.storage.checking import verify_stored
@@ -36,7 +39,10 @@ def upload(
     run: Run,
     to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
 ) -> None:
-    """Copy RUN to where its run.storage says, as far as it is missing; a run of another account needs --to."""
+    """Complete the copy of RUN in run.storage.
+
+    A run of another account needs --to.
+    """
     from rtrain.history.references import find_run
     from rtrain.storage.mirror import upload_run
 
@@ -50,7 +56,10 @@ def fetch(
     url: Annotated[str, typer.Argument(help="The copy of a run: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")],
     into: Annotated[Path | None, typer.Argument(help="The run directory to make; by default runs/<name>/<id>.")] = None,
 ) -> None:
-    """Make a run directory of a copy: its record, its newest checkpoint and its best one. The run may still go on."""
+    """Make a run directory of a copy in a store.
+
+    It gets the record, the latest checkpoint and the best one. The run may still be running elsewhere.
+    """
     from rtrain.storage.fetching import fetch_run, stored_run
 
     run = stored_run(url, key="URL")

@@ -12,13 +12,16 @@ from rtrain.terminal import say
 
 
 def export(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help=f"{RUN_HELP} None: all.")] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=f"{RUN_HELP} None: all.")] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .parquet or .csv file.")],
     where: Where = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
 ) -> None:
-    """Write all events of runs as one table: a row for each report, a column for each metric."""
+    """Write all events of runs as one table.
+
+    It has a row for each report, and a column for each metric.
+    """
     from rtrain.history.export import export_events
     from rtrain.history.index import read_row
     from rtrain.history.listing import chosen_rows

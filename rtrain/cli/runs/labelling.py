@@ -12,11 +12,14 @@ from rtrain.terminal import say
 
 def tag(
     run: Run,
-    tags: Annotated[list[str] | None, typer.Argument(metavar="[TAG]...", help="Tags to add.")] = None,
+    tags: Annotated[list[str] | None, typer.Argument(metavar="TAG", help="Tags to add.")] = None,
     *,
     remove: Annotated[list[str] | None, typer.Option("--remove", "-r", metavar="TAG", help="Remove this tag.")] = None,
 ) -> None:
-    """Add tags to RUN, or remove some, and print its tags. A run that goes on can be tagged as well."""
+    """Add tags to RUN, or remove them.
+
+    Its tags are printed. A run can be tagged while it is running.
+    """
     from rtrain.history.index import read_row
     from rtrain.history.references import existing_run
     from rtrain.runs.labels import change_tags

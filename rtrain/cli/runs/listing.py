@@ -35,7 +35,10 @@ def ls(
     trials: Trials = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all facts as JSON.")] = False,
 ) -> None:
-    """List runs and sweeps, the newest first, with what differs between their configs."""
+    """List runs and sweeps, the newest first.
+
+    What differs between their configs is shown as far as the terminal is wide.
+    """
     from rtrain.history.choosing import ordered
     from rtrain.history.listing import chosen_rows
 
@@ -74,7 +77,7 @@ def best(
     mode: Annotated[Mode | None, typer.Option("--mode", help="Whether less or more is better.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, the best first.")] = 5,
 ) -> None:
-    """List the best runs and trials, and where the best checkpoint is."""
+    """List the best runs and trials, the best first."""
     from rtrain.displays.history.table import table_lines
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.choosing import best_rows, find_goal
@@ -93,7 +96,10 @@ def best(
 
 
 def path(run: Run) -> None:
-    """Print the folder of RUN, for scripts: less $(rtrain runs path last)/logs/driver.log"""
+    """Print the folder of RUN.
+
+    For scripts: ls $(rtrain runs path last)/checkpoints
+    """
     from rtrain.history.references import existing_run
 
     say(str(existing_run(run)))

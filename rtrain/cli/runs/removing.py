@@ -22,7 +22,10 @@ def rm(
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Remove only the checkpoints.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Remove runs, trials or sweeps, never one that is running. It lists them and asks before."""
+    """Remove runs, or only their checkpoints.
+
+    It lists them and asks first. A run that is running is never removed.
+    """
     from rtrain.history.index import read_row
     from rtrain.history.quantities import size_text
     from rtrain.history.references import existing_run
@@ -48,7 +51,10 @@ def gc(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Remove what killed processes left half written: temporary files, incomplete checkpoints and removals."""
+    """Remove what killed processes left half written.
+
+    These are temporary files, incomplete checkpoints and runs whose removal was interrupted.
+    """
     from rtrain.history.quantities import size_text
     from rtrain.history.removal import bytes_of, find_leftovers, remove_leftover
 

@@ -14,7 +14,10 @@ from rtrain.terminal import check_written, say
 
 
 def show(run: Run) -> None:
-    """Show how RUN ended, its metrics with their curves, checkpoints, attempts and timings; of a sweep, its trials."""
+    """Show how RUN ended, its metrics, checkpoints and timings.
+
+    Of a sweep, show its trials, the best first, and which parameters mattered.
+    """
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.index import read_row
     from rtrain.history.references import existing_run
@@ -38,7 +41,10 @@ def compare(
     metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Draw the curves of this metric.")] = None,
     all_keys: Annotated[bool, typer.Option("--all", help="Show keys, too, that only some of the runs have.")] = False,
 ) -> None:
-    """Compare two or more runs: config, environment, code, data, results, and their curves over each other."""
+    """Compare runs: what differs, and what came of it.
+
+    Shown are the config, the environment, the code, the data, the results, and curves drawn over each other.
+    """
     from rtrain.displays.history.comparison import MOST, comparison_lines
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.comparison import Comparison
@@ -62,7 +68,10 @@ def logs(
     rank: Annotated[int | None, typer.Option("--rank", "-r", min=0, help="Print what this worker printed.")] = None,
     lines: Annotated[int | None, typer.Option("--lines", "-n", min=0, help="Only the last lines.")] = None,
 ) -> None:
-    """Print the log of RUN: what rtrain reported; with --rank, what the code of a worker printed."""
+    """Print the log of RUN.
+
+    It is what rtrain reported; with --rank, what the code of a worker printed.
+    """
     from rtrain.history.log_files import followed, last_lines, log_name
     from rtrain.history.references import existing_run
 

@@ -23,11 +23,18 @@ MEANT = {
     "--version": "version v",
     "--help": "help h usage man commands",
     "ls": "list all",
-    "show": "cat info view open describe print",
+    "show": "cat info view open describe print status inspect",
     "cp": "copy clone get",
     "verify": "check test validate fsck",
     "fetch": "download pull get",
     "upload": "push copy sync",
+    "compare": "diff cmp",
+    "rm": "delete remove del",
+    "gc": "prune clean cleanup purge",
+    "logs": "log tail",
+    "tag": "label mark",
+    "note": "comment annotate",
+    "best": "top leaderboard",
 }
 """Command -> the words that other tools have for it; those of a group of commands mean one of the group's first."""
 LISTING = ("ls", "list")
@@ -77,7 +84,7 @@ def command_meant(groups: Sequence[str], words: Sequence[str], known: Mapping[st
     if near is not None:
         return _whole([*groups, near], rest)
     if word in LISTING and not groups:
-        return f"  {did_you_mean('recipes ls', 'trainers', 'datasets')}; runs are folders: ls runs"
+        return f"  {did_you_mean('runs ls', 'recipes ls', 'trainers', 'datasets')}"
     homes = [f"{one} {word}" for one, inner in known.items() if word in inner and not groups]
     if homes:
         return _whole(homes[0].split(), rest) if len(homes) == 1 else f"  {did_you_mean(*homes)}"

@@ -78,12 +78,12 @@ def _ending(row: Row, manifest: Manifest, width: int) -> Lines:
     error = manifest.error
     if not isinstance(error, Mapping):
         return
-    rank = error.get("rank")
-    where = "" if rank is None else f" (rank {rank})"
     message = str(error.get("message") or manifest.exit_reason or "")
     kind = str(error.get("type") or "error")
     told = message if message.startswith(kind) else f"{kind}: {message}"
-    yield from _fact("failed", f"{told}{where}", width)
+    yield from _fact("failed", told, width)
+    if error.get("rank") is not None and len(manifest.workers) > 1:
+        yield from _fact("on rank", str(error["rank"]), width)
     yield from (printable(f"{'':<{LABEL}}{line}") for line in _frames(error.get("frames")))
 
 

@@ -16,6 +16,8 @@ from rtrain.history.rows import Row
 GAP = "  "
 MOST_CHARACTERS = 32
 """Of a cell, unless its column was asked for."""
+NUM_BEFORE = 2
+"""Columns of what differs that are shown before the trainer and the time that a run took."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ def _usual(rows: Sequence[Row]) -> list[tuple[int, Column]]:
     """Return the columns that every list has, each with its rank: those with a higher one give way first."""
     names = [("id", 0), ("name", 0), ("status", 0), ("age", 1)]
     found = [(rank, _column(rows, name, name)) for name, rank in names]
-    found.insert(2, (3, Column("trainer", [_trainer(row) for row in rows])))
-    found.append((4, _column(rows, "seconds", "took")))
+    found.insert(2, (4, Column("trainer", [_trainer(row) for row in rows])))
+    found.append((5, _column(rows, "seconds", "took")))
     found.append((0, _best_column(rows)))
     if any(row.get("tags") for row in rows):
         found.append((2, _column(rows, "tags", "tags")))
@@ -91,7 +93,7 @@ def _best_column(rows: Sequence[Row]) -> Column:
 def _varied(rows: Sequence[Row]) -> list[tuple[int, Column]]:
     names = differing(rows)
     return [
-        (5 + rank, _column(rows, name, title))
+        (3 if rank < NUM_BEFORE else 6 + rank, _column(rows, name, title))
         for rank, (title, name) in enumerate(zip(titles(names), names, strict=True))
     ]
 

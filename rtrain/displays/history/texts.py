@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from rtrain.history.fields import DURATIONS, SIZES, TIMES
+from rtrain.history.fields import DURATIONS, OWN, SIZES, TIMES
 from rtrain.history.quantities import age_text, duration_text, size_text, time_text
 from rtrain.printable import printable
 from rtrain.run_lines import number_text
@@ -49,7 +49,7 @@ def text_of(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return ",".join(text_of("", one) for one in value) or "[]"
+        return ",".join(text_of("", one) for one in value) or (MISSING if name in OWN else "[]")
     return printable(str(value)) or MISSING
 
 
@@ -70,12 +70,19 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def show(lines: Sequence[str | Text]) -> None:
-    """Print lines, with colours on a terminal that takes them; none of them is broken."""
+    """Print lines, with colours on a terminal that takes them; none of them is broken, and none is obeyed."""
     console = Console(file=sys.stdout)
-    if not console.is_terminal:
-        print("\n".join(str(one) for one in lines), flush=True)  # noqa: T201
-        return
-    for line in lines:
-        shown = line if isinstance(line, Text) else Text(line)
-        console.print(shown, soft_wrap=True)
+    for line in map(_safe, lines):
+        if console.is_terminal:
+            console.print(line, soft_wrap=True)
+        else:
+            print(line)  # noqa: T201
     sys.stdout.flush()
+
+
+def _safe(line: str | Text) -> Text:
+    """Return a line without what a terminal obeys, whoever wrote the names in it."""
+    plain = str(line)
+    if plain.isprintable():
+        return line if isinstance(line, Text) else Text(line)
+    return Text(printable(plain))

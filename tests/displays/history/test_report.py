@@ -55,8 +55,9 @@ def test_a_run_is_shown_with_its_metrics_checkpoints_and_timings(tmp_path):
 
 
 def test_a_failed_run_is_shown_with_the_users_last_line(tmp_path):
-    lines = report(make_run(tmp_path, **FAILED))
-    assert any("ValueError: x must be positive\\x1b[2J (rank 1)" in line for line in lines)
+    lines = report(make_run(tmp_path, workers={"0": {}, "1": {}}, **FAILED))
+    assert any("ValueError: x must be positive\\x1b[2J" in line for line in lines)
+    assert any(line.split() == ["on", "rank", "1"] for line in lines)
     assert any("my/loop.py:12 in step" in line for line in lines)
     assert any("return root(x)" in line for line in lines)
 
