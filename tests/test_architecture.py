@@ -20,7 +20,7 @@ LAYERS = [
     {"smoke"},
     {"recipes"},
     {"sync"},
-    {"sweeps"},
+    {"sweeps", "reproduction"},
     {"training"},
     {"evaluation"},
     {"prediction"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import re
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from rtrain.runs.plain_files import open_inside
 FILE_NAME = ".lock"
 LENGTH = 200
 """Characters that are read of what a lock says."""
+_HOLDER = re.compile(r"process (\d+) on (\S*)")
 _FILES: weakref.WeakSet[IO[str]] = weakref.WeakSet()
 """Of the locks that this process holds."""
 
@@ -79,6 +81,15 @@ def is_locked(run_dir: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def holder(run_dir: Path) -> tuple[int, str] | None:
+    """Return the process that holds the lock of a run directory, and its host; None if none does, or it is unknown."""
+    if not is_locked(run_dir):
+        return None
+    with open_inside(run_dir, FILE_NAME, "r", encoding="utf-8", errors="replace") as file:
+        found = _HOLDER.fullmatch(file.read(LENGTH).strip())
+    return None if found is None else (int(found[1]), found[2])
 
 
 def is_in_place(descriptor: int, path: Path) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from rtrain.cli.runs import copies, exporting, labelling, listing, removing, showing, trackers
+from rtrain.cli.runs import copies, exporting, labelling, listing, removing, running, showing, trackers
+from rtrain.cli.usage.dashes import WithOverrides
 from rtrain.cli.usage.errors import Command, Group
 
 TEXT = "List, show, compare and clean up runs."
@@ -23,6 +24,9 @@ runs.command("path", cls=Command)(listing.path)
 runs.command("compare", cls=Command)(showing.compare)
 runs.command("diff", cls=Command, hidden=True)(showing.compare)
 runs.command("logs", cls=Command)(showing.logs)
+runs.command("attach", cls=Command)(running.attach)
+runs.command("stop", cls=Command)(running.stop)
+runs.command("reproduce", cls=WithOverrides)(running.reproduce)
 runs.command("tag", cls=Command)(labelling.tag)
 runs.command("note", cls=Command)(labelling.note)
 runs.command("rm", cls=Command)(removing.rm)

@@ -72,7 +72,9 @@ def _head(row: Row) -> Lines:
 def _ending(row: Row, manifest: Manifest, width: int) -> Lines:
     """Yield why the run ended; of a failure, with the user's own last lines."""
     if row.status == KILLED:
-        yield from _fact("ended", "its process is gone, without a word of how it ended", width)
+        from rtrain.recording import how_it_was_cut_off  # only where it is needed, as it imports half of rtrain
+
+        yield from _fact("ended", how_it_was_cut_off(row.path, manifest) or "", width)
     elif manifest.exit_reason and manifest.status != "failed":
         yield from _fact("ended", manifest.exit_reason, width)
     error = manifest.error

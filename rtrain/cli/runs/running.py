@@ -1,0 +1,92 @@
+"""``rtrain runs attach``, ``stop`` and ``reproduce``: watch a run, end it, repeat it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rtrain.cli.runs.arguments import Run
+from rtrain.config.files.locations import shown
+from rtrain.terminal import say
+
+if TYPE_CHECKING:
+    from rtrain.reproduction import Reproduction
+
+
+def attach(run: Run) -> None:
+    """Watch RUN as if it were trained in this terminal.
+
+    Ctrl-C ends watching, not the run.
+    """
+    from rtrain.displays.run import make_display
+    from rtrain.history.index import read_row
+    from rtrain.history.references import existing_run
+    from rtrain.history.watching import watch
+
+    folder = read_row(existing_run(run)).path
+    with make_display() as display:
+        could_say = watch(folder, display)
+    if not could_say:
+        from rtrain.recording import how_it_was_cut_off
+        from rtrain.runs.manifest import read_manifest
+
+        say(how_it_was_cut_off(folder, read_manifest(folder)) or "", err=True)
+        raise typer.Exit(1)
+
+
+def stop(
+    run: Run,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended.")] = False,
+) -> None:
+    """Ask RUN to save a checkpoint and end.
+
+    It can be resumed later. Of a sweep, all trials end, and no other one starts.
+    """
+    from rtrain.history.index import read_row
+    from rtrain.history.references import existing_run
+    from rtrain.history.stopping import stop_run, wait_until_free
+
+    folder = read_row(existing_run(run)).path
+    say(f"asked process {stop_run(folder)} to save and end: {shown(folder)}")
+    if wait:
+        wait_until_free(folder)
+        say(f"{shown(folder)}: {read_row(folder).status}")
+
+
+def reproduce(
+    run: Run,
+    overrides: Annotated[list[str] | None, typer.Argument(help="What is to change all the same: num_workers=0")] = None,
+    *,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run what the config of RUN names, even if another account wrote it.")
+    ] = False,
+) -> None:
+    """Train RUN again, and compare the metrics.
+
+    The new run has the same config and seed. Then code, versions, data and metrics are compared; the exit code is 1
+    if the metrics are not equal.
+    """
+    from rtrain.displays.run import make_display
+    from rtrain.history.index import read_row
+    from rtrain.history.references import existing_run
+    from rtrain.reproduction import reproduce as train_again
+
+    folder = read_row(existing_run(run)).path
+    with make_display() as display:
+        found = train_again(folder, overrides or (), display, trust=trust)
+    say("\n" + "\n".join(_verdict(found)))
+    if found.differing:
+        raise typer.Exit(1)
+
+
+def _verdict(found: Reproduction) -> list[str]:
+    changed = {**found.code, **found.data}
+    lines = [f"changed      {name} was {was}, and is {now}" for name, (was, now) in changed.items()]
+    if not changed:
+        lines.append("same         code, versions and data")
+    for name, difference in found.differing.items():
+        before, after = found.metrics[name]
+        lines.append(f"not equal    {name} was {before}, and is {after} (relative difference {difference:.1e})")
+    return lines if found.differing else [*lines, f"equal        all metrics of {shown(found.before.path)}"]
