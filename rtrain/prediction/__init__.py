@@ -10,7 +10,7 @@ from typing import TypeVar
 from rtrain.callers_view import CallersView
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
-from rtrain.prediction.own_rows import predicted_tables
+from rtrain.prediction.own_rows import write_predicted
 from rtrain.prediction.scoring import Failure, PredictionTask, answers_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
@@ -63,16 +63,15 @@ def write_predictions(
     """Predict as ``predict`` does; an error keeps its causes, and the frames within rtrain."""
     file = Output.at(str(output), force=force)
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
-    if opened.brings_rows:
-        found = predicted_tables(opened, split)
-    else:
-        found = answers(opened, PredictionTask(opened.model, prediction_table), split)
-    num_rows = 0
-    with file.writing() as write, closing(found) as tables:
-        for count, table in tables:
-            write(table)
-            num_rows += count
-    return num_rows
+    with file.writing() as write:
+        if opened.brings_rows:
+            return write_predicted(opened, split, write)
+        num_rows = 0
+        with closing(answers(opened, PredictionTask(opened.model, prediction_table), split)) as tables:
+            for count, table in tables:
+                write(table)
+                num_rows += count
+        return num_rows
 
 
 def answers(opened: Opened, question: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+import numpy as np
 
 from rtrain.prediction.opening import Opened
 from rtrain.prediction.output import plain_table
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def predicted_tables(opened: Opened, split: str | None) -> Generator[tuple[int, pa.Table]]:
-    """Yield numbers of rows and tables of what the model predicts of its rows, in the order of the data."""
+
+def write_predicted(opened: Opened, split: str | None, write: Callable[[pa.Table], None]) -> int:
+    """Write what the model predicts of its rows, in the order of the data, and return their number.
+
+    Args:
+        opened: The model.
+        split: Which of its rows.
+        write: Takes some rows at a time, so that all of them are never held in memory.
+    """
+    num_rows = 0
+
+    def take(columns: Mapping[str, np.ndarray]) -> None:
+        nonlocal num_rows
+        table = plain_table(columns)
+        write(table)
+        num_rows += table.num_rows
+
     with opened.scrub.cleaning():
-        for columns in opened.model.load_own_rows().predict(split):
-            table = plain_table(columns)
-            yield table.num_rows, table
+        opened.model.load_own_rows().predict(split, take)
+    return num_rows
 
 
 def measured(opened: Opened, split: str | None) -> tuple[str, int, Mapping[str, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -137,8 +137,8 @@ class OwnRows(Protocol):
     def evaluate(self, split: str | None) -> tuple[str, int, Mapping[str, float]]:
         """Return which split was measured, how many rows it has, and the metrics; by default the test split's."""
 
-    def predict(self, split: str | None) -> Iterator[Mapping[str, np.ndarray]]:
-        """Yield predictions as columns of some rows at a time, in the order of the data."""
+    def predict(self, split: str | None, take: Callable[[Mapping[str, np.ndarray]], None]) -> None:
+        """Give ``take`` the predictions as columns of some rows at a time, in the order of the data."""
 
 
 @dataclass(frozen=True, kw_only=True)

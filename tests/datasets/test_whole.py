@@ -127,6 +127,18 @@ def test_columns_can_be_chosen_and_taken_as_another_type(tmp_path):
         loaded("csv", columns=["sise"], **make_csv(tmp_path))
 
 
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_type_for_a_column_that_is_none_is_refused(project, name):
+    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'sise', which is no column") as caught:
+        loaded(name, dtypes={"sise": "string"}, **SOURCES[name](project))
+    assert "size" in caught.value.hint
+
+
+def test_a_type_for_a_column_that_is_not_read_is_refused(tmp_path):
+    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'size'"):
+        loaded("csv", columns=["score"], dtypes={"size": "string"}, **make_csv(tmp_path))
+
+
 def test_the_fingerprint_follows_the_content(tmp_path):
     keys = make_csv(tmp_path)
     first = loaded("csv", **keys).info.fingerprint

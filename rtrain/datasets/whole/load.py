@@ -58,6 +58,7 @@ def load_table(name: str, table: pa.Table, conf: WholeConf, where: str) -> Datas
     if conf.columns is not None:
         check_columns(conf.columns, table.schema, where, "columns")
         table = table.select(conf.columns)
+    _check_typed(conf, table.schema, where)
     table = cast_table(table, conf.dtypes or {}, where)
     choice = MemoryChoice("resident", always_resident(table.nbytes))
     return _dataset(name, HeldTable(table), table.schema, _content(table), choice)
@@ -88,9 +89,15 @@ def _columns(reading: TableFormat, files: Sequence[Path], conf: WholeFilesConf) 
     first = reading.schema(files[0])
     columns = first.names if conf.columns is None else conf.columns
     check_columns(columns, first, str(files[0]), "columns")
+    _check_typed(conf, first.empty_table().select(columns).schema, str(files[0]))
     for file in files[1:]:
         check_has(columns, reading.schema(file), str(file), f"{files[0]} has")
     return list(columns)
+
+
+def _check_typed(conf: WholeConf, taken: pa.Schema, where: str) -> None:
+    """Refuse a type for a column that is not among those that are taken."""
+    check_columns(list(conf.dtypes or ()), taken, where, "dtypes")
 
 
 def _pieces(reading: TableFormat, files: Sequence[Path], columns: Sequence[str]) -> tuple[list[Any], int]:

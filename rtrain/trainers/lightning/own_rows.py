@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from rtrain.trainers.loops.custom.predictors.outputs import as_columns
 from rtrain.trainers.trained import LoadedCheckpoint
 from rtrain.trainers.user_code import predicting
 
+Take = Callable[[Mapping[str, np.ndarray]], None]
 HONOURED = ("precision", "limit_val_batches", "limit_test_batches", "limit_predict_batches")
 """Arguments of training's Trainer that count here too."""
 
@@ -46,8 +47,8 @@ class OwnRows:
             found = run(self._module, datamodule=self._data, verbose=False)
         return split or "test", rows.num_rows, {key: value for one in found for key, value in one.items()}
 
-    def predict(self, split: str | None) -> Iterator[Mapping[str, np.ndarray]]:
-        """Yield what ``predict_step`` returns for the batches of ``predict_dataloader``, as columns.
+    def predict(self, split: str | None, take: Take) -> None:
+        """Give ``take`` what ``predict_step`` returns for each batch of ``predict_dataloader``, as columns.
 
         Raises:
             ConfigError: There is no such loader.
@@ -55,10 +56,12 @@ class OwnRows:
         """
         if split is not None:
             raise ConfigError(f"--split {split}: predict_dataloader of the datamodule says which rows are predicted.")
-        rows = _Rows()
-        with _running("predict_step"):
-            self._trainer(rows).predict(self._module, datamodule=self._data, return_predictions=False)
-        yield from rows.predicted
+        try:
+            with _running("predict_step"):
+                trainer = self._trainer(_Rows(take))
+                trainer.predict(self._module, datamodule=self._data, return_predictions=False)
+        except _NotTakenError as error:
+            raise error.cause from None
 
     def _trainer(self, rows: _Rows) -> pl.Trainer:
         given = {name: self._given[name] for name in HONOURED if name in self._given}
@@ -75,12 +78,19 @@ class OwnRows:
             )
 
 
-class _Rows(pl.Callback):
-    """Counts the rows of batches, and keeps what is predicted of them."""
+class _NotTakenError(BaseException):
+    """What takes the predictions failed, and not the step that made them."""
 
-    def __init__(self) -> None:
-        self.num_rows = 0
-        self.predicted: list[Mapping[str, np.ndarray]] = []
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class _Rows(pl.Callback):
+    """Counts the rows of batches, and passes on what is predicted of them."""
+
+    def __init__(self, take: Take | None = None) -> None:
+        self.num_rows, self._take = 0, take
 
     def on_test_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, *_: Any) -> None:
         """Count the rows."""
@@ -89,8 +99,13 @@ class _Rows(pl.Callback):
     on_validation_batch_end = on_test_batch_end
 
     def on_predict_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, *_: Any) -> None:
-        """Keep the predictions."""
-        self.predicted.append(as_columns(outputs, extract_batch_size(batch), "predict_step"))
+        """Pass the predictions on."""
+        assert self._take is not None
+        columns = as_columns(outputs, extract_batch_size(batch), "predict_step")
+        try:
+            self._take(columns)
+        except Exception as error:
+            raise _NotTakenError(error) from error
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from pyarrow import parquet
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import ConfigError, PredictionError
+from rtrain.prediction import open_checkpoint
+from rtrain.prediction.own_rows import write_predicted
 
 MODULE = """
 import lightning.pytorch as pl
@@ -130,6 +132,27 @@ def test_a_prediction_writes_what_the_predict_step_returns(trained, tmp_path):
     assert found.column_names == ["kind", "probabilities"]
     np.testing.assert_array_equal(found["kind"], expected.argmax(1))
     np.testing.assert_allclose(np.stack(found["probabilities"].to_numpy()), expected, rtol=1e-6)
+
+
+def test_predictions_of_a_batch_are_written_before_the_next_one_is_predicted(trained, monkeypatch):
+    from own_rows_net import Net
+
+    predict, steps, written = Net.predict_step, [], []
+    monkeypatch.setattr(Net, "predict_step", lambda self, *batch: (steps.append(0), predict(self, *batch))[1])
+
+    def write(table):
+        written.append((len(steps), table.num_rows))
+
+    assert write_predicted(open_checkpoint(trained.path, (), "best"), None, write) == 40
+    assert written == [(1, 16), (2, 16), (3, 8)]
+
+
+def test_an_output_that_can_not_be_written_is_no_fault_of_the_predict_step(trained):
+    def write(table):
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match=r"^no space left$"):
+        write_predicted(open_checkpoint(trained.path, (), "best"), None, write)
 
 
 def test_without_a_predict_step_forward_predicts(fit, tmp_path):

@@ -195,6 +195,16 @@ def test_a_function_that_a_call_does_not_run_is_refused(tmp_path, monkeypatch, n
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("written", "typed"),
+    [("train_function: 'loops:train'", ""), ("max_steps: 2", "trainer.train_function=loops:train")],
+)
+def test_of_a_loop_and_jaxs_function_with_a_worker_only_one_trains(tmp_path, written, typed):
+    (tmp_path / "loop.yaml").write_text(f"trainer: {{type: jax, train_loop: 'loops:train', {written}}}\n")
+    with pytest.raises(ConfigError, match=r"has no effect: trainer\.train_(loop|function) does the training"):
+        rtrain.fit(tmp_path / "loop.yaml", [word for word in [typed] if word])
+
+
 def test_a_function_of_a_notebooks_cell_is_refused_with_the_way_out(tmp_path):
     (tmp_path / "loop.yaml").write_text("trainer: {type: torch, train_loop: '__main__:train'}\n")
     with pytest.raises(ConfigError, match="workers import a module") as caught:

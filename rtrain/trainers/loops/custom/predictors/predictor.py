@@ -40,9 +40,10 @@ class LoopPredictor:
         """Return what the function returns, as one array, or as an array for each of the columns that it returns.
 
         Args:
-            x: Arrays, (rows, ...), by column; or one array for the column ``x``.
+            x: Arrays, (rows, ...), by column; or one array for the column ``x``. Of all features of a table by their
+                names, ``x`` is made.
         """
-        columns = x if isinstance(x, Mapping) else {"x": x}
+        columns = self._with_matrix(x) if isinstance(x, Mapping) else {"x": x}
         with predicting(self.name):
             parts = [as_columns(self.function(batch), rows, self.name) for rows, batch in self._batches(columns)]
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -68,6 +69,12 @@ class LoopPredictor:
                     sums[name] = sums.get(name, 0.0) + value * rows
         num_rows = _num_rows(columns)
         return {name: total / num_rows for name, total in sums.items()}
+
+    def _with_matrix(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        names = self.info.feature_names
+        if "x" in columns or not names or not set(names) <= set(columns):
+            return columns
+        return {**columns, "x": np.column_stack([columns[name] for name in names]).astype(self.info.dtype)}
 
     def _batches(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """Yield copies of some rows at a time, which the user's code may change."""

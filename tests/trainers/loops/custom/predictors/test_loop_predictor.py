@@ -389,6 +389,8 @@ def test_a_checkpoint_is_loaded_in_python_with_its_folder(trained, without_data,
     assert found.info.class_names == ("blue", "red")
     np.testing.assert_array_equal(found.predict(x), by_hand(trained, x))
     np.testing.assert_array_equal(found.predict({"x": x}), by_hand(trained, x))
+    features = dict(zip(found.info.feature_names, x.T, strict=True))
+    np.testing.assert_array_equal(found.predict(features), by_hand(trained, x))
     changes = rtrain.load_checkpoint(trained.path, ["trainer.predictor=own_centers:Model"])
     given = {"a": x[:, 0].copy(), "b": x[:, 1].copy(), "x": x.copy()}
     assert not changes.predict(given)["both"].any()
