@@ -84,7 +84,7 @@ def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> Confi
     """Return a usage error with the word that it is about, and a command that works where one is known."""
     if type(error).__name__ == "MissingParameter":
         name = str(error.param.name).upper()
-        words = [f"dataset.path={one}" if words_for(one) is not None else one for one in args]
+        words = [one if "=" in one or words_for(one) is None else f"dataset.path={one}" for one in args]
         if error.param.param_type_name == "argument":
             named = EXAMPLE if name == "CONFIG" else name
             words = [*words, named] if any("=" not in one for one in words) else [named, *words]
