@@ -143,6 +143,7 @@ class Keys:
         yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
         head = section.partition(".")[0]
         of_trainer = head in ("", "trainer")
+        may_be_library = of_trainer or head not in (*SECTIONS, "hydra", "datasets", "vars")  # lgb_params.num_leaves
         confs = self._confs_for(head, value)
         root = [one for one in confs if not one[0]]
         near = [one for one in confs if is_inside(one[0], section)] if section else [*confs[:1], *root]
@@ -170,7 +171,7 @@ class Keys:
         if beside is not None and (slipped or plain(beside) == plain(wrong)):
             yield Meaning(beside)  # before a framework is imported for its names
         yield from called
-        yield from _same_name(name, self.library() if of_trainer else {})
+        yield from _same_name(name, self.library() if may_be_library else {})
         yield from of_others
         yield from _same_name(name, self.arguments() if of_trainer else {})
         if section in ("", "trainer"):
