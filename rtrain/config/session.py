@@ -205,7 +205,7 @@ class Session:
         except ConfigError as error:
             from rtrain.config.diagnostics.explain import show_place
 
-            show_place(self.request, error)
+            show_place(self.request, self._schemas, error, self._what_is_wrong_with)
             self._shown(error)
             raise
 

@@ -30,7 +30,7 @@ class SweepConf:
 
     params: dict[str, Any] = field(default_factory=dict)
     """What is varied, besides the command line: a list of values, or a word of Hydra's grammar, by key, e.g.
-    ``{optimizer.lr: "tag(log, interval(1e-4, 1))", batch_size: [32, 64]}``."""
+    ``{optimizer.lr: "tag(log, interval(1e-4, 1))", batch_size: [32, 64]}``. A mapping holds keys below its own."""
 
     zip: dict[str, list[Any]] = field(default_factory=dict)
     """What is varied together: the first values of all keys, then the second ones, and so on."""

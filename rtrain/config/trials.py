@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -210,8 +210,11 @@ class Trials:
         loader, conf = self._request.app.loader, self.conf
         space = read_space(loader, words_of(self._sweep.hydra.overrides.task), conf.seed)
         hydras = OmegaConf.select(self._sweep, "hydra.sweeper.params") or {}
-        params: dict[str, Any] = {**{str(key): value for key, value in hydras.items()}, **conf.params}
-        for where, part in (("hydra.sweeper.params", hydras), ("sweep.params", conf.params), ("sweep.zip", conf.zip)):
+        params = {str(key): value for key, value in hydras.items()}
+        for path, value in _leaves(conf.params):  # dots of a command line make mappings
+            params[".".join(path)] = value
+            self._request.swept[full_key(".".join(path))] = ("sweep", "params", *path)
+        for where, part in (("hydra.sweeper.params", hydras), ("sweep.zip", conf.zip)):
             self._request.swept |= {full_key(str(key)): (*where.split("."), str(key)) for key in part}
         space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
         keys = [split_word(word)[1] for axis in space.axes for word in axis.words(axis.first)]
@@ -243,6 +246,15 @@ class Trials:
         kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
         goal = [self.conf.metric, self.conf.mode, self.conf.seed]
         return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
+
+
+def _leaves(params: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the path of each key that is varied, below those of the mappings that it stands in, and its value."""
+    for key, value in params.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, str(key)))
+        else:
+            yield (*path, str(key)), value
 
 
 def _all_words(space: Space) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rtrain.config.diagnostics.own_lines import own_lines
 from rtrain.datasets.arrays.memmap import MappedSplit
 from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit, Split
 from rtrain.errors import RtrainError, TrainingError, first_line
@@ -111,9 +112,10 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
     except Exception as error:
         if is_out_of_memory(type(error).__name__, str(error)):
             raise
+        is_own = bool(own_lines(error)["own"])  # which the screen shows: code of the user's is to be mended
         raise SanityCheckError(
             f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
-            "Choose another one that takes them, or another dataset.",
+            None if is_own else "Choose another one that takes them, or another dataset.",
         ) from error
 
 

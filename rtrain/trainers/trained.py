@@ -233,6 +233,8 @@ def find_checkpoint(place: Path, which: str) -> Path:
     """
     if (place / FILE_NAME).is_file() or (place / RECORD_NAME).is_file():
         return place
+    if place.is_file():
+        raise CheckpointError(f"{place} is a file, no folder of a run or a checkpoint.", "Name one of those.")
     if not place.is_dir():
         raise CheckpointError(f"{place} does not exist.", run_near(place) or "Name a run directory or a checkpoint.")
     run = Run.load(place)

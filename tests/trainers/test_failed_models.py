@@ -68,7 +68,6 @@ error: trainer.model: own_model.Net fails with rows of numbers of shape (8, 8, 1
   --> own_model.py:10:16 in call
   >   10 | return self.rescale(self.layer(self.flat(rows)))
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-Choose another one that takes them, or another dataset.
 """,
     ),
 }

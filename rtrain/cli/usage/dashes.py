@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.cli.usage.errors import Command
-from rtrain.cli.usage.verbs import config_first
+from rtrain.cli.usage.verbs import config_first, is_config
 from rtrain.config.compose.aliases import KEYS
 from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import closest, to_try
@@ -30,6 +30,12 @@ class WithOverrides(Command):
         """
         before = ["rtrain", str(ctx.info_name)]
         moved = config_first(args) if ctx.info_name == "fit" else None
+        configs = [one for one in moved or () if is_config(one)]
+        if moved is not None and configs and configs != moved[:1]:
+            rest = [one for one in moved[1:] if one not in configs]
+            each = " && ".join(shlex.join([*before, one, *rest]) for one in configs)
+            problem = render("a command trains one config", CliWord([*before, *args], len(before)))
+            raise ConfigError(problem, "  " + to_try(each))
         if moved is not None:
             problem = render("the config has no option: it comes first", CliWord([*before, *args], len(before)))
             raise ConfigError(problem, "  " + to_try(shlex.join([*before, *moved])))

@@ -95,7 +95,7 @@ def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> Confi
 
 def _missing(command: Sequence[str], args: Sequence[str], param: Any) -> ConfigError:
     """Return the error of an argument, or an option, that a command can't do without."""
-    words = [f"dataset.path={one}" if words_for(one) is not None else one for one in args]
+    words = [one if "=" in one or words_for(one) is None else f"dataset.path={one}" for one in args]
     if param.param_type_name == "argument":
         name = str(param.name).upper()
         named = EXAMPLE if name == "CONFIG" else name

@@ -106,7 +106,7 @@ def config_first(args: Sequence[str]) -> list[str] | None:
         name, is_set, value = args[position].partition("=")
         following = args[position + 1] if position + 1 < len(args) else ""
         is_option = name in CONFIG + FOLDER and (value or following) not in ("", "job", "hydra", "all")
-        if is_option and (name != "-c" or (value or following).endswith((".yaml", ".yml"))):
+        if is_option and (name != "-c" or is_config(value or following)):
             found[name in FOLDER] = value or following
             position += not is_set
         else:

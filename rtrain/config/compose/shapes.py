@@ -17,6 +17,10 @@ CHOOSING = ("trainer", "dataset", *GROUPS)
 """Keys at which the name of an option may be meant."""
 SECTIONS = (*CHOOSING, "datasets", "scaling", "run", "cluster", "sweep", "vars")
 """Keys that hold mappings."""
+NAMED = (
+    "a trainer reads one: dataset: {type: csv, path: FILE, label: COLUMN}; those of a train loop have names, no dashes"
+)
+"""What there is to say about a list of datasets."""
 
 
 def check_shape(data: dict[str, Any], file: YamlFile) -> None:
@@ -58,6 +62,8 @@ def _check_section(key: str, value: Any, file: YamlFile) -> None:
         f"{key} must be a mapping of keys to values, not {'a list' if isinstance(value, list) else value}", spot
     )
     mappings = isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    if key == "datasets" and mappings:
+        raise ConfigError(message, "  " + NAMED)
     raise ConfigError(message, "  leave the dashes out" if mappings else "  " + to_try(f"{key}: {{KEY: VALUE}}"))
 
 

@@ -14,10 +14,11 @@ from omegaconf.errors import OmegaConfBaseException
 from rtrain.config.compose.aliases import CHOOSABLE, expand_key, split_word
 from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, UnresolvedError
-from rtrain.config.diagnostics.diagnostic import Diagnostic, command
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.examples import lacks_example
 from rtrain.config.diagnostics.meant.lacking_type import without_type
+from rtrain.config.diagnostics.meant.suggest import in_full
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
@@ -82,8 +83,17 @@ def _quoted(request: Request, error: OverrideParseException) -> Request | None:
     return other
 
 
-def show_place(request: Request, error: ConfigError) -> None:
-    """Add the typed word, or the line of a file, to an error that names the key that it set; the error changes."""
+def show_place(request: Request, schemas: Schemas, error: ConfigError, check: Check) -> None:
+    """Add the typed word, or the line of a file, to an error that names the key that it set; the error changes.
+
+    Where it has no hint, it gets what is known of the typed value: what other tools mean by it.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        error: Refuses the value of a key.
+        check: Composes and checks the config under other overrides.
+    """
     named = _KEY.search(error.message)
     if named is None or "\n" in error.message:
         return
@@ -92,10 +102,21 @@ def show_place(request: Request, error: ConfigError) -> None:
     if not isinstance(place, CliWord) and below:
         place = places.of_word(below[-1].text)
     own = isinstance(place, FileLocation) and not place.file.startswith(str(builtin_config_dir()))
+    if error.hint is None and isinstance(place, CliWord) and not below:
+        error.hint = _hint_about(named[0], place, WrongKeys(request, schemas, check))
     if isinstance(place, CliWord) or own:
         error.message = render(error.message, place)
         is_flush = error.hint is not None and not error.hint.startswith(" ")
         error.hint = indent(error.hint or "", "  ") if is_flush else error.hint
+
+
+def _hint_about(key: str, place: CliWord, wrong: WrongKeys) -> str | None:
+    """Return what other tools mean by the value of a typed word: ours, or the sentence about it; None for nothing."""
+    sign, own_key, value = split_word(place.command[place.index])
+    said = next((one.sentence for one in in_full(key, value, wrong.keys.confs) if one.sentence is not None), None)
+    meant = wrong.translated(key, value)
+    word = wrong.checked_word(place, sign, own_key, meant) if meant is not None else None
+    return said if word is None else to_try(command_with(place, word))
 
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:

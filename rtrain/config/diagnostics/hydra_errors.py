@@ -18,7 +18,7 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_k
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.class_names import homes_of
-from rtrain.config.diagnostics.meant.examples import lacks_example
+from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
@@ -102,13 +102,13 @@ class _Explainer:
         if form is not None:
             return replace(form, place=place)
         key = group.replace("/", ".")
-        named = (self.wrong_keys.translated(one, option) for one in (f"{key}.type", key))
+        named = [self.wrong_keys.translated(one, option) for one in (f"{key}.type", key)]
         meant = next((one for one in named if one in options), None) or closest(option, options)
         note = there_are(options)
         if group in GROUPS.values():
             note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"
         other = None
-        if isinstance(place, CliWord):
+        if isinstance(place, CliWord) and not (meant in options and meant in named):
             other = self.values.for_option(group, option, place) or self._of_other_tools(group, option, place)
         if other is not None:
             return Diagnostic(message, place, None, other, note)
@@ -290,6 +290,10 @@ class _Explainer:
                 f"{message}; a number has no comma", place, None, number, f"or train with each: {several}"
             )
         note = f"or, if one value is meant, a list: [{value}]" + (f", or a number: {number}" if number else "")
+        listed = self.values.checked(place, f"{key}=[{value}]") if place else None
+        is_list = isinstance(node_at(self.wrong_keys.composed, expand_key(key)), ListConfig)
+        if listed is not None and (is_list or self.values.list_at(expand_key(key)) is not None):
+            return Diagnostic(message, place, None, listed, "a list has brackets; or train with each: --multirun")
         first = f"{key}={value.partition(',')[0]}"
         may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None

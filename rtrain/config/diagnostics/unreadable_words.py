@@ -7,7 +7,7 @@ import shlex
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
-from rtrain.config.diagnostics.meant.rewritten import readable
+from rtrain.config.diagnostics.meant.rewritten import number_in, readable
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
@@ -19,6 +19,8 @@ from rtrain.config.secrets.masked import mask_word
 from rtrain.errors import ConfigError
 
 _SIGNS = re.compile(r"[^\w.@/\-:$]")
+_OTHER_DOTS = re.compile(r"[:\[\]]+")
+"""What other tools join the names of a key by: ``trainer:max_epochs``, ``trainer[max_epochs]``."""
 _QUOTE = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
 
 
@@ -41,6 +43,10 @@ class UnreadableWords:
             return Diagnostic(f"'{mask_word(override)}' can't be read: an override is key=value", note=_QUOTE)
         word = place.command[place.index]
         sign, key, value = split_word(word)
+        if value is not None and _OTHER_DOTS.search(key):
+            dotted = self._values.checked(place, f"{sign}{_OTHER_DOTS.sub('.', key).strip('.')}={value}")
+            if dotted is not None:
+                return Diagnostic(f"'{key}' can't be read as a key: dots join its names", place, None, dotted)
         if (meant := as_override(word)) is not None:
             attempt = self._values.checked(place, meant)
             return Diagnostic(f"'{word}' can't be read: an override is key=value", place, None, attempt)
@@ -78,6 +84,9 @@ class UnreadableWords:
         apart = self._with_next_words(place, split_word(word)[1].rstrip(":"))
         if apart is not None:
             return Diagnostic(f"'{word}' has no value: an override is one word, key=value", place, None, apart)
+        joined = self._with_word_before(place)
+        if joined is not None:
+            return Diagnostic(f"'{word}' has no key: a value is one word", place, None, joined)
         usual = self._wrong_keys.usual(key) or "..."
         attempt = command_with(place, f"{word}={usual}")
         return Diagnostic(f"'{word}' has no value: an override is key=value", place, None, attempt)
@@ -93,6 +102,19 @@ class UnreadableWords:
         typed = request.command[: len(request.command) - len(request.overrides)]
         passes = self._values.passes(overrides)
         return shlex.join([*typed, *map(mask_word, overrides)]) if passes else None
+
+    def _with_word_before(self, place: CliWord) -> str | None:
+        """Return the command with a unit at the number before it, as in ``max_seconds=2 hours``; None if none is."""
+        request = self._wrong_keys.request
+        at = place.index - (len(request.command) - len(request.overrides))
+        before, unit = place.command[place.index - 1], place.command[place.index]
+        if at < 1 or number_in(before.rpartition("=")[2]) is None or not unit.isalpha():
+            return None
+        joined = f"{before}{unit[0]}"
+        if not self._values.passes([*request.overrides[: at - 1], joined, *request.overrides[at + 1 :]]):
+            return None
+        words = [*place.command[: place.index - 1], joined, *place.command[place.index + 1 :]]
+        return shlex.join(map(mask_word, words))
 
     def _no_override(self, place: CliWord) -> Diagnostic | None:
         """Explain a data file, or a second config, where an override is wanted; None if the word is neither."""

@@ -29,7 +29,8 @@ def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], reci
     beside = Path(f"{config}.yaml")
     if beside.is_file():
         return "  " + _command(str(beside), *overrides)
-    near = closest(config, [*configs, *recipes])
+    last = config.rpartition("/")[2].removesuffix(".yaml")
+    near = last if last in configs else closest(config, [*configs, *recipes])
     recipe = config.rpartition("/")[2] if config.rpartition("/")[2] in recipes else near
     if recipe in recipes:
         copied = f"rtrain recipes cp {recipe} {recipe} && {shlex.join(['rtrain', 'fit', str(recipe), *overrides])}"

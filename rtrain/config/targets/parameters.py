@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omegaconf import DictConfig
@@ -22,17 +22,29 @@ def library_of(conf: type | None) -> Mapping[str, str]:
 
 
 def targets_of(trainer: Any) -> list[tuple[str, str]]:
-    """Return (key, ``_target_``) of each part of a trainer's section that is built by one."""
-    nodes = ((str(name), trainer._get_node(name)) for name in (trainer if isinstance(trainer, DictConfig) else ()))
-    pairs = ((name, node.get("_target_")) for name, node in nodes if isinstance(node, DictConfig))
-    return [(f"trainer.{name}", target) for name, target in pairs if isinstance(target, str)]
+    """Return (key, ``_target_``) of each part of a trainer's section that is built by one, then of what is in these."""
+    parts = list(_built_in("trainer", trainer))
+    return [*((key, target) for key, target, _ in parts), *_inner(parts)]
+
+
+def _inner(parts: list[tuple[str, str, DictConfig]]) -> Iterator[tuple[str, str]]:
+    for key, _, node in parts:
+        yield from ((inner, target) for inner, target, _ in _built_in(key, node))
+
+
+def _built_in(key: str, node: Any) -> Iterator[tuple[str, str, DictConfig]]:
+    """Yield (key, ``_target_``, node) of what is built right below a node."""
+    for name in map(str, node) if isinstance(node, DictConfig) else ():
+        child = node._get_node(name)
+        if isinstance(child, DictConfig) and isinstance(target := child.get("_target_"), str):
+            yield f"{key}.{name}", target, child
 
 
 def arguments_of(trainer: Any) -> dict[str, str]:
     """Return the full key of each argument of the targets in a trainer's section, by its name; imports frameworks."""
     return {
         argument: f"{key}.{argument}"
-        for key, target in targets_of(trainer)
+        for key, target in reversed(targets_of(trainer))  # the outer ones win
         if target.partition(".")[0] in FRAMEWORKS
         for argument in _arguments(target)
     }

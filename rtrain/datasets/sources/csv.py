@@ -17,9 +17,13 @@ from rtrain.datasets.whole.conf import WholeFilesConf
 log = logging.getLogger(__name__)
 
 
+NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
+"""Characters that have a name."""
+
+
 def _sign(value: Any) -> Any:
-    """Return a tab for what a shell and other tools call one."""
-    return "\t" if value in ("tab", "\\t") else value
+    """Return the character that a name means, as a shell and other tools call it."""
+    return NAMED.get(value, value) if isinstance(value, str) else value
 
 
 @dataclass(kw_only=True)
@@ -27,7 +31,8 @@ class DelimiterConf:
     """What separates values."""
 
     delimiter: Annotated[str, BeforeValidator(_sign), Field(min_length=1, max_length=1)] = ","
-    """Character between two values; ``tab`` is one too."""
+    """Character between two values; ``tab``, ``semicolon``, ``comma``, ``pipe``, ``space`` and ``colon`` are names of
+    some."""
 
 
 @dataclass(kw_only=True)

@@ -153,6 +153,9 @@ def _call(conf: FunctionConf, allow: Any) -> Any:
         return function(**conf.arguments)
     except RtrainError:
         raise
+    except SystemExit as error:
+        message = f"dataset.function: {conf.function} ended the process: exit({error.code})"
+        raise DatasetError(message, raised_at(error)) from error
     except Exception as error:
         message = f"dataset.function: {conf.function} failed: {type(error).__name__}: {error}"
         raise DatasetError(message, raised_at(error)) from error

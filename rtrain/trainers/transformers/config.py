@@ -136,7 +136,8 @@ class Conf(TrainLoopConf, EpochsConf):
     name."""
 
     lora: dict[str, Any] | None = None
-    """Train low-rank adapters only: arguments of peft's ``LoraConfig``, e.g. ``{r: 8}``. null: train all weights."""
+    """Train low-rank adapters only: arguments of peft's ``LoraConfig``, e.g. ``{r: 8}``. Without ``target_modules``:
+    those that peft takes for the model, ``all-linear`` where it knows none. null: train all weights."""
 
     merge_lora: bool = False
     """Also write the model with its adapters merged in, as ``merged/`` in each checkpoint."""

@@ -73,6 +73,8 @@ TARGETS = ("model", "module", "optimizer", "scheduler", "loss", "estimator")
 """Parts of a trainer that are built by ``_target_``."""
 FREE = tuple(f"trainer.{part}." for part in (*TARGETS, "params", "arguments", "trainer_args"))
 """Where the trainer's library knows the names."""
+SLOW = (pytest.mark.slow, pytest.mark.timeout(1800))
+"""Marks of a test of all rows: minutes on a busy machine."""
 KEY = re.compile(r"(trainer|dataset|run|scaling|sweep|cluster)(\.\w+)+")
 """A word of a sentence that is a key."""
 
@@ -335,7 +337,7 @@ def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
     return Told(meant, tried, str(finding.as_error()), is_blank)
 
 
-@pytest.mark.parametrize("each", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [16, pytest.param(1, marks=SLOW)])
 def test_names_lead_to_what_is_meant(each, configs):
     """19 of 20 lead to the right key or sentence, no wrong suggestion passes, and none is left without a word."""
     rows, wrong, misled, blank = load_rows()[::each], [], [], []
@@ -373,7 +375,7 @@ def misspelt(name: str, kind: int) -> str:
     return f"{head}{dot}{edits[kind % len(edits)]}"
 
 
-@pytest.mark.parametrize("each", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [16, pytest.param(1, marks=SLOW)])
 def test_misspelt_names_lead_to_what_is_meant(each, configs):
     """19 of 20 names of at least five letters lead to the same answer with one letter wrong, or in another case."""
     names = {row.name for row in load_rows()}

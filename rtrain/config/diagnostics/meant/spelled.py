@@ -14,6 +14,8 @@ from rtrain.config.did_you_mean import alike
 
 _PAIRS = re.compile(r"[A-Za-z_]\w*:[^\s:,{}\[\]]+(,[A-Za-z_]\w*:[^\s:,{}\[\]]+)*")
 """A mapping without braces: ``patience:3``."""
+PARAMS = "sweep.params."
+"""What stands before a key that a sweep varies."""
 _INNERMOST = re.compile(r"[\[{(][^\[\]{}()]*[\]})]")
 _RANGES = ("choice(", "range(", "interval(", "glob(", "tag(", "shuffle(", "sort(")
 
@@ -66,6 +68,8 @@ def in_own_words(typed: str, key: str, full: str) -> str:
 
     It has the short name that they used for its beginning; where they gave no section, its own short name.
     """
+    if typed.startswith(PARAMS) and not full.startswith(PARAMS):
+        return PARAMS + in_own_words(typed.removeprefix(PARAMS), key, full)
     head = typed.partition(".")[0]
     if (head in GROUPS or head in KEYS) and full.startswith(f"{expand_key(head)}."):
         return head + full[len(expand_key(head)) :]

@@ -10,10 +10,12 @@ from typing import get_origin
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
 from rtrain.config.diagnostics.meant.other_classes import sentence_of
+from rtrain.config.diagnostics.meant.rewritten import number_in
 from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, plugins_with, sections
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
 from rtrain.config.did_you_mean import alike, closest, one_edit, plain
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.targets.parameters import takes
 from rtrain.config.value_types.fields import kinds_of
 
 SHORT = 5
@@ -57,7 +59,17 @@ class Keys:
             if found.key != wrong and found.key not in seen:
                 seen.add(found.key)
                 new = found.value or translated(found.key, value, self.confs)
-                yield replace(found, value=new)
+                yield self._inside_built(replace(found, value=new), value)
+
+    def _inside_built(self, meaning: Meaning, value: str | None) -> Meaning:
+        """Return a meaning whose key is given a number, but built by a class, as the argument of that class."""
+        target = dict(self.targets).get(meaning.key)
+        if target is None or number_in(meaning.value or value or "") is None:
+            return meaning
+        name = meaning.key.rpartition(".")[2]
+        found = [words.meaning(name, value, meaning.key) for words in words_of_target(target)]
+        said = f"{meaning.key} is built by {target}, whose arguments stand below it"
+        return next((one for one in found if one is not None), Meaning(sentence=said))
 
     @cached_property
     def _of_others(self) -> list[list[str]]:
@@ -131,6 +143,7 @@ class Keys:
         yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
         head = section.partition(".")[0]
         of_trainer = head in ("", "trainer")
+        may_be_library = of_trainer or head not in (*SECTIONS, "hydra", "datasets", "vars")  # lgb_params.num_leaves
         confs = self._confs_for(head, value)
         root = [one for one in confs if not one[0]]
         near = [one for one in confs if is_inside(one[0], section)] if section else [*confs[:1], *root]
@@ -158,7 +171,7 @@ class Keys:
         if beside is not None and (slipped or plain(beside) == plain(wrong)):
             yield Meaning(beside)  # before a framework is imported for its names
         yield from called
-        yield from _same_name(name, self.library() if of_trainer else {})
+        yield from _same_name(name, self.library() if may_be_library else {})
         yield from of_others
         yield from _same_name(name, self.arguments() if of_trainer else {})
         if section in ("", "trainer"):
@@ -225,6 +238,8 @@ class Keys:
         for section in [*same, *([near] if near is not None else [])]:
             full = expand_key(f"{section}.{rest}")
             yield from (Meaning(key) for key in known if _plain(key) == _plain(full))
+            if takes(dict(self.targets).get(section, ""), rest):
+                yield Meaning(full)
 
     def _in_near_section(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         """Yield ``wrong`` in the known section, inside another, that its own misspells: ``run.stop.targets.loss``."""
@@ -243,7 +258,10 @@ class Keys:
         for where, conf in self.confs if set("[(,") & set(value or "") else ():
             head, _, rest = wrong.removeprefix(f"{where}.").partition(".")
             found = [words.meaning(head, None, where) for words in words_of(conf)] if rest else []
-            yield from (Meaning(f"{one.key}.{rest}") for one in found if one is not None and one.key == "sweep.params")
+            if any(one is not None and one.key == "sweep.params" for one in found):
+                rest = rest.removesuffix(".values")
+                full = rest if rest in self.known else next((one.key for one in self.meanings(rest) if one.key), rest)
+                yield Meaning(f"sweep.params.{full}")
 
     def _built_with(self, name: str) -> list[str]:
         """Return the keys of the arguments called ``name`` of what is built."""
@@ -266,20 +284,25 @@ class Keys:
     def _called(self, wrong: str) -> Iterator[Meaning]:
         """Yield the keys elsewhere with the same last part, those of the same section first."""
         section, _, name = wrong.rpartition(".")
-        if section in self._prefixes and name == "name":  # of what is chosen there; that of a run is another's
+        if section and name == "name":  # of what is chosen there; that of a run is another's
             return
         if section and section not in self._prefixes and name in VAGUE:
             return
-        same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
+        whole = plain(wrong) if section and section not in self._prefixes else ""  # eval.every_epochs
+        ends = ((plain(key.rpartition(".")[2]), key) for key in self.known)
+        same = [key for end, key in ends if end in (plain(name), whole)]
         if not is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
             same = [key for key in same if not is_inside(key, "sweep")]
-        yield from map(Meaning, sorted(same, key=lambda key: (not is_inside(key, section), key.count("."))))
+        same.sort(key=lambda key: (plain(key.rpartition(".")[2]) != whole, not is_inside(key, section), key.count(".")))
+        yield from map(Meaning, same)
 
 
 def in_full(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
     """Yield what all of ``wrong`` means: a name that is known with its section, or for this very value."""
     for where, conf in confs:
-        for name in (wrong, *([wrong.removeprefix(f"{where}.")] if is_inside(wrong, where) else [])):
+        own = wrong.removeprefix(f"{where}.") if is_inside(wrong, where) else ""
+        parameter = own.rpartition(".")[2] if own.count(".") == 1 and hasattr(conf, "parameters") else ""
+        for name in filter(None, dict.fromkeys((wrong, own, parameter))):
             for words in words_of(conf):
                 found = words.meaning(name, value, where) if words.has(name, value) else None
                 if found is not None:

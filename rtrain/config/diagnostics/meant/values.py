@@ -27,6 +27,9 @@ from rtrain.config.value_types.fields import hints_of, kinds_of
 from rtrain.config.value_types.units import unit_of
 
 _CLASS = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
+_SEVERAL = re.compile(r"([^\s;,=]+)[\s;,]+([A-Za-z_][\w./]*=\S+)")
+"""The rest of two overrides that are typed as one word: ``epochs=3 lr=0.1``."""
+_LIST = re.compile(r"\[([^\[\]{}]+,[^\[\]{}]+)\]")
 MOST_LISTED = 8
 """Most keys of a section that a message lists."""
 MOST_TRIED = 6
@@ -58,8 +61,18 @@ class Values:
         is_whole = expand_key(own_key).replace("/", ".") == key
         if value is None or not is_whole or typed != self._request.overrides[self._position(place)]:
             return None  # one of several values of a word, or a secret
+        several = _SEVERAL.fullmatch(value.strip('"'))
+        if several is not None:
+            return self.checked(place, [f"{sign}{own_key}={several[1]}", several[2]])
         words = [f"{sign}{word}" for word in self._words(key, own_key, value)]
-        return self.checked(place, *words[:MOST_TRIED])
+        return self.checked(place, *words[:MOST_TRIED]) or self._swept(place, f"{sign}{own_key}", value)
+
+    def _swept(self, place: CliWord, key: str, value: str) -> str | None:
+        """Return the command that trains with each value of a list; None where a key can't have them."""
+        inside = _LIST.fullmatch(value)
+        if inside is None or self.checked(place, f"{key}={inside[1].partition(',')[0]}") is None:
+            return None
+        return command_with(place, f"{key}={inside[1]}", "--multirun")
 
     def checked(self, place: CliWord, *words: str | Sequence[str]) -> str | None:
         """Return the user's command with the first of ``words`` that passes the checks; None if none does.
@@ -108,7 +121,14 @@ class Values:
         if isinstance(place, FileLocation) and value in ("None", "nil"):
             return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
-        return self.keys_of(key) or self.built_at(key) if wants_keys else None
+        return self.keys_of(key) or self.built_at(key) or self.names_at(key, value) if wants_keys else None
+
+    def names_at(self, key: str, value: str | None) -> str | None:
+        """Return the line that shows the form of the mapping at ``key``, whose names are the user's own."""
+        section, _, name = key.rpartition(".")
+        is_mapping = any(get_origin(one) is dict for one in kinds_of(dict(self._confs).get(section), name))
+        number = value if value is not None and number_in(value) is not None else "VALUE"
+        return f"names and values: {key}={{NAME: {number}}}" if is_mapping else None
 
     def built_at(self, key: str) -> str | None:
         """Return the line that says how a part of the trainer is built; None if it is no such part."""

@@ -99,7 +99,10 @@ class Words:
     def has(self, name: str, value: str | None) -> bool:
         """Tell whether ``name`` is here with the section that it has, or for this very value."""
         one = _of_value(name, value or "")
-        return one in self.keys or one in self.sentences or ("." in name and _with_dots(name) in self._sectioned)
+        if one in self.keys or one in self.sentences:
+            return True
+        whole = plain(name)
+        return "." in name and (_with_dots(name) in self._sectioned or whole in self.keys or whole in self.sentences)
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for a value of ``key``; None if it is the same."""

@@ -118,10 +118,18 @@ class WrongKeys:
         if first is not None:
             group = first.key.removesuffix(".type")  # by itself, it would leave the keys of another plugin
             if group in CHOOSABLE:
-                return Diagnostic(message, place, group, note=there_are(self.schemas.group(group)))
+                return self._no_option(group, value, message, place)
             meant = in_own_words(own_key, key, first.key)
             return Diagnostic(message, place, meant, note=self._or_added(key, place, meant) or why)
         return self._not_understood(key, place, message)
+
+    def _no_option(self, group: str, value: str | None, message: str, place: CliWord) -> Diagnostic:
+        """Return what there is to say about a name that is not an option of a group: ``dataset_name=imdb``."""
+        hub = [f"{group}=huggingface", f"{group}.path={value}"]
+        if group == "dataset" and self.checked(place, *hub) is None:
+            return Diagnostic(message, place, attempt=command_with(place, *hub))
+        said = self._said_of(group, value, None)
+        return Diagnostic(message, place, group, note=said or there_are(self.schemas.group(group)))
 
     def _said_of(self, key: str, value: str | None, error: Exception | None) -> str | None:
         """Return what there is to say about a value that the key that is meant can't have; None for nothing."""

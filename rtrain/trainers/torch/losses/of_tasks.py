@@ -28,6 +28,8 @@ def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     Raises:
         TrainingError: The model's output is no tensor.
     """
+    if output is None:
+        raise TrainingError("the model returns None: its forward ends without a return.", "Return the logits.")
     if not isinstance(output, Tensor):
         raise TrainingError(
             f"the model returns a {type(output).__name__}, but the loss needs one tensor.",
