@@ -18,6 +18,7 @@ from rtrain.trainers.loops.custom.checks import config_parameter
 from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.separate_models import one_model
+from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
@@ -35,6 +36,8 @@ def train_custom(
     utils: LocalReports | RayReports = LocalReports(worker) if worker.in_process else RayReports(worker)
     with ExitStack() as stack:
         stack.enter_context(_left_as_it_was())
+        if worker.in_process:
+            stack.enter_context(quiet_ray_data())
         stack.enter_context(no_arguments())
         stack.enter_context(world.entered(worker))
         stack.enter_context(one_model(worker, world.framework))

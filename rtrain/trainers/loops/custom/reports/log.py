@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from rtrain.runs.checkpoints import read_record
 from rtrain.trainers.loops.collectives import SingleProcess
@@ -13,6 +14,20 @@ from rtrain.trainers.loops.custom.reports.records import fields_of, metrics_as_r
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.progress import Progress
 from rtrain.trainers.worker import Worker
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The limits of a trainer that count for a loop: those of declared models may have values in any config."""
+
+    max_seconds: float | None
+    max_steps: int | None
+    early_stopping: None = None
+
+    @classmethod
+    def of(cls, conf: Any) -> Self:
+        """Return them; rounds are what declared trees have in place of steps."""
+        return cls(conf.max_seconds, getattr(conf, "max_steps", None))
 
 
 class ReportLog:
@@ -28,7 +43,8 @@ class ReportLog:
         self._late: dict[str, float] = {}
         """Metrics of validations since the last report, which limits look at too."""
         self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
-        self._control = TrainerControl(worker, worker.conf, SingleProcess(), self.progress)  # rank 0 decides for all
+        # Rank 0 decides for all.
+        self._control = TrainerControl(worker, _Limits.of(worker.conf), SingleProcess(), self.progress)
 
     def record(self, numbers: dict[str, float], values: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
         """Send one report, and return the fields of its checkpoint's record other than the files.

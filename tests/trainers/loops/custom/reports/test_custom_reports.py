@@ -19,6 +19,8 @@ from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.loops.custom.reports import folders
 from rtrain.trainers.loops.custom.reports.context import WorkerContext
 from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, StopTraining, _Reports
+from rtrain.trainers.loops.finished import LENGTHS
+from rtrain.trainers.registry import load_trainer, packages
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.trained import FILE_NAME
 
@@ -79,6 +81,19 @@ def test_numbers_that_are_not_finite_are_given_back_as_nan(tmp_path):
     found = one.get_all_reported_checkpoints()[0].metrics
     assert np.isnan([found["loss"], found["deep"]["inf"]]).all()
     assert found["deep"]["none"] is None
+
+
+@pytest.mark.parametrize("trainer", [name for name in packages() if name != "sklearn"])
+def test_lengths_of_declared_models_end_no_loop(tmp_path, trainer):
+    conf = load_trainer(trainer).Conf(train_loop="a:b")
+    lengths = [name for name in LENGTHS if hasattr(conf, name) and name != "max_steps"]
+    for name in lengths:
+        setattr(conf, name, 2)
+    reports = LocalReports(make_worker(tmp_path, conf, None))
+    for number in range(3):
+        reports.report({"epoch": number, "step": 100 * number})
+    assert lengths
+    assert reports.number == 3
 
 
 def test_the_name_of_an_experiment_is_that_of_the_run_and_of_no_other(tmp_path):

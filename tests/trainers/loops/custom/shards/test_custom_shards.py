@@ -1,5 +1,7 @@
 """Shards without a cluster give what Ray's give."""
 
+import io
+import logging
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,8 +17,9 @@ from rtrain.datasets.base import ResidentSplit
 from rtrain.datasets.whole.splits import HeldTable
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
-from rtrain.trainers.loops.custom.shards.local import OF_VAL, LocalShard
-from rtrain.trainers.loops.custom.shards.names import find_split, shared_splits
+from rtrain.trainers.loops.custom.shards.local import LocalShard
+from rtrain.trainers.loops.custom.shards.names import OF_VAL, find_split, shared_splits
+from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +135,23 @@ def test_what_it_gives_is_what_ray_gives(dataset, names):
     split = dataset.splits["train"]
     for name in names:
         assert CALLS[name](LocalShard(split)) == CALLS[name](dataset_of(split).iterator()), name
+
+
+@pytest.mark.usefixtures("cluster")
+def test_news_of_ray_data_stay_out_of_the_terminal_while_a_loop_reads(dataset):
+    logger, terminal = logging.getLogger("ray.data"), io.StringIO()
+    console = logging.StreamHandler(terminal)
+    logger.addHandler(console)
+    try:
+        with quiet_ray_data():
+            LocalShard(dataset.splits["train"]).materialize()
+            assert terminal.getvalue() == ""
+            logger.warning("the disk is full")
+            assert terminal.getvalue() == "the disk is full\n"
+        LocalShard(dataset.splits["train"]).materialize()
+        assert len(terminal.getvalue().splitlines()) > 1
+    finally:
+        logger.removeHandler(console)
 
 
 LISTS = {
