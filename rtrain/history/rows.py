@@ -90,8 +90,8 @@ def _live_status(path: Path, host: object) -> str:
     """Return the status of a run whose manifest says ``running``: only its own machine knows whether it still does."""
     try:
         return "running" if is_locked(path) or host not in (None, platform.node()) else KILLED
-    except (OSError, RtrainError):
-        return KILLED
+    except (OSError, RtrainError):  # another account's lock, which can't be read
+        return "running"
 
 
 def read_facts(place: Place) -> dict[str, Any]:
