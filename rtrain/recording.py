@@ -16,6 +16,7 @@ from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.locations import shown
 from rtrain.config.schema import RunConf, ScalingConf
+from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened
@@ -24,9 +25,11 @@ from rtrain.loggers.base import LoggedRun
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.checkpoints import RECORD_NAME, Retention
-from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
+from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
+from rtrain.runs.files import named_errors
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
+from rtrain.runs.origin import write_origin
 from rtrain.runs.output_lines import OutputLines
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
@@ -54,7 +57,8 @@ def recorded(
     run_dir.mkdir(parents=True, exist_ok=True)
     check_run_dir(run_dir)
     with locked(run_dir) as lock:
-        manifest = _first_manifest(prepared, run_dir)
+        git = read_git(prepared.composed.project_root)
+        manifest = _first_manifest(prepared, run_dir, git)
         if resumption is not None:
             # Another process may have resumed it, and ended, since it was found.
             resumption = replace(resumption, manifest=read_manifest(run_dir))
@@ -64,6 +68,8 @@ def recorded(
         retention = Retention(cadence.keep, cadence.best.keep)
         observer = LoggingObserver(observer)
         recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
+        if resumption is None:
+            _write_origin(prepared, run_dir, git)
         mirror = _start_mirror(prepared, recorder)
         sweep = run_dir.parent if prepared.composed.sweep else None
         about = logged_run(run_dir, manifest, sweep)
@@ -210,7 +216,13 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])
 
 
-def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
+def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None) -> None:
+    """Keep what the run starts from: a diff may hold secrets by their values, or by the names of their keys."""
+    with named_errors(run_dir):
+        write_origin(run_dir, git, lambda diff: prepared.composed.scrub(masked_diff(diff)))
+
+
+def _first_manifest(prepared: Prepared, run_dir: Path, git: GitState | None) -> Manifest:
     composed, dataset, cluster = prepared.composed, prepared.job.dataset, prepared.cluster
     return Manifest(
         run_id=run_dir.name,
@@ -223,7 +235,7 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
         project_root=str(composed.project_root),
         seed=composed.conf.run.seed,
         versions=installed_versions(),
-        git=describe_git(composed.project_root),
+        git=None if git is None else git.facts,
         host=describe_host(),
         resources={
             **_num_workers(composed.conf.scaling, cluster),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rtrain.config.compose.aliases import KEYS, split_word
+from rtrain.history.fields import TIMES
 from rtrain.history.rows import Row
 
 NOISE = ("config.run.name", "config.run.root_dir", "config.run.tags", "config.run.notes", "config.vars")
@@ -56,7 +58,7 @@ def short_key(key: str, keys: Sequence[str]) -> str:
 
 
 def as_data(row: Row) -> Mapping[str, Any]:
-    """Return a row for programs: its facts by name, and the config and the metrics as mappings of their own."""
+    """Return a row for programs: its facts by name, times as ISO 8601, and the config and the metrics as mappings."""
     groups: dict[str, dict[str, Any]] = {"metrics": {}, "values": {}, "config": {}}
     own: dict[str, Any] = {}
     for name, value in row.facts.items():
@@ -64,5 +66,5 @@ def as_data(row: Row) -> Mapping[str, Any]:
         if dot and group in groups:
             groups[group][key] = value
         else:
-            own[name] = value
+            own[name] = datetime.fromtimestamp(value, UTC).isoformat() if name in TIMES else value
     return {**own, "path": str(row.path), **groups}

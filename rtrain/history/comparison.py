@@ -9,6 +9,7 @@ from rtrain.errors import RtrainError
 from rtrain.history.columns import NOISE, typed_keys
 from rtrain.history.rows import Row
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.origin import read_packages
 
 Facts = Mapping[str, Sequence[Any]]
 """The value of each run by name; None where a run has none."""
@@ -26,6 +27,8 @@ class Comparison:
     def __init__(self, rows: Sequence[Row], *, all_keys: bool = False) -> None:
         self.rows = rows
         manifests = [_manifest(row) for row in rows]
+        packages = [read_packages(row.path) for row in rows]
+        kept = packages if all(packages) else [{} for _ in rows]  # runs of older versions kept none
         config = different([_config(row) for row in rows])
         typed = {key for row in rows for key in typed_keys(row)}
         shown = {name for name, values in config.items() if all_keys or None not in values or f"config.{name}" in typed}
@@ -33,7 +36,7 @@ class Comparison:
         """Keys of the config that were left out."""
         self.sections: dict[str, Facts] = {
             "config": {name: values for name, values in config.items() if name in shown},
-            "environment": different([_environment(one) for one in manifests]),
+            "environment": different([{**one, **_environment(run)} for one, run in zip(kept, manifests, strict=True)]),
             "code": different([_code(one) for one in manifests]),
             "data": different([_data(one) for one in manifests]),
             "result": side_by_side([_result(row) for row in rows]),

@@ -6,16 +6,17 @@ holds what the files of each run said when they were last read, and a stamp that
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.history.places import Place, default_folders, find_places
 from rtrain.history.rows import Row, read_facts
-from rtrain.runs.files import to_json
 from rtrain.runs.manifest import run_near
 
 VERSION = 1
@@ -55,8 +56,11 @@ def read_row(folder: Path) -> Row:
     place = next(iter(find_places([real])), None)
     if place is None or Path(place.path) != real.absolute():
         raise RtrainError(f"{folder} is not a run directory or a sweep: it has no manifest.json.", run_near(folder))
-    facts = read_facts(place)
-    return Row(place, float(facts.get("started") or 0.0), to_json(facts))
+    return Row(place, *_entry(read_facts(place)))
+
+
+def _entry(facts: Mapping[str, Any]) -> Entry:
+    return float(facts.get("started") or 0.0), json.dumps(facts)
 
 
 def index_path() -> Path:
@@ -105,8 +109,7 @@ def _updated(index: sqlite3.Connection, places: Sequence[Place], folders: Sequen
     for place in places:
         stamp, entry = known.pop(place.path, ("", (0.0, "")))
         if stamp != place.stamp:
-            facts = read_facts(place)
-            entry = (float(facts.get("started") or 0.0), to_json(facts))
+            entry = _entry(read_facts(place))
             changed.append((place.path, place.stamp, *entry))
             if len(changed) % BATCH == 0:
                 _write(index, changed[-BATCH:])

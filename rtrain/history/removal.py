@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
-from rtrain.history.places import default_folders, find_places
+from rtrain.history.places import SWEEP, default_folders, find_places
 from rtrain.history.rows import Row
 from rtrain.runs.checkpoints import checkpoints_dir, remove_checkpoint
 from rtrain.runs.files import named_errors
@@ -30,14 +30,14 @@ SET_ASIDE = re.compile(r"\.(damaged|older)-.+")
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep all other processes out of a run directory, or out of a sweep and its trials, in the block.
+    """Keep all other processes out of a run, a trial and its sweep, or a sweep and its trials, in the block.
 
     Raises:
         ConfigError: One of them works there.
     """
     with ExitStack() as stack:
         try:
-            for place in (folder, *_trials(folder)):
+            for place in (*_sweep_of(folder), folder, *_trials(folder)):
                 stack.enter_context(locked(place))
         except RunInUseError as error:
             raise ConfigError(
@@ -55,6 +55,11 @@ def _trials(folder: Path) -> list[Path]:
     )
 
 
+def _sweep_of(folder: Path) -> list[Path]:
+    """Return the sweep that a folder is a trial of: while it is running, it may start the trial again."""
+    return [folder.parent] if (folder.parent / SWEEP).is_file() else []
+
+
 def check_free(rows: Sequence[Row]) -> None:
     """Refuse runs that a process works on, and sweeps with such trials.
 
@@ -62,7 +67,7 @@ def check_free(rows: Sequence[Row]) -> None:
         ConfigError: Names the first one.
     """
     for row in rows:
-        for place in (row.path, *_trials(row.path)):
+        for place in (*_sweep_of(row.path), row.path, *_trials(row.path)):
             with named_errors(place):
                 is_busy = is_locked(place)
             if is_busy:

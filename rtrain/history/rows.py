@@ -15,7 +15,6 @@ from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
-from rtrain.runs.files import finite
 from rtrain.runs.labels import read_labels
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, manifest_of
@@ -91,8 +90,8 @@ def _live_status(path: Path, host: object) -> str:
     """Return the status of a run whose manifest says ``running``: only its own machine knows whether it still does."""
     try:
         return "running" if is_locked(path) or host not in (None, platform.node()) else KILLED
-    except (OSError, RtrainError):
-        return KILLED
+    except (OSError, RtrainError):  # another account's lock, which can't be read
+        return "running"
 
 
 def read_facts(place: Place) -> dict[str, Any]:
@@ -175,7 +174,7 @@ def _run_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: finite(one) for name, one in facts.items() if one is not None}
+    return {name: one for name, one in facts.items() if one is not None}
 
 
 def _flat_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +220,7 @@ def flattened(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
     """Yield each value of a nested mapping by its path with dots; lists and empty mappings are values."""
     for key, value in config.items():
         name = f"{before}{key}"
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, dict) and value:
             yield from flattened(value, f"{name}.")
         else:
             yield name, value

@@ -6,7 +6,9 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -53,8 +55,40 @@ def describe_host() -> dict[str, Any]:
     }
 
 
+def installed_packages(path: Iterable[str] | None = None) -> dict[str, str]:
+    """Return the version of each package that is installed, by name, as the names of its folders tell; reads no file.
+
+    Args:
+        path: Folders to look in; None: where Python imports from.
+    """
+    found: dict[str, str] = {}
+    for folder in sys.path if path is None else path:
+        for info in sorted(Path(folder).glob("*-*.dist-info")):
+            name, _, version = info.name.removesuffix(".dist-info").rpartition("-")
+            found.setdefault(name.replace("_", "-").lower(), version)
+    return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True)
+class GitState:
+    """The checkout that holds a project."""
+
+    facts: dict[str, Any]
+    """``commit``, ``branch``, ``dirty`` and so on, as the manifest has them."""
+    diff: str
+    """What was changed and not committed; empty where git can't compare."""
+    untracked: Sequence[str]
+    """Files that are in no commit."""
+
+
 def describe_git(folder: Path) -> dict[str, Any] | None:
     """Return commit, branch and dirtiness of the checkout that holds ``folder``; None outside git or without it."""
+    state = read_git(folder)
+    return None if state is None else state.facts
+
+
+def read_git(folder: Path) -> GitState | None:
+    """Return the state of the checkout that holds ``folder``; None outside git or without it."""
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
@@ -69,7 +103,7 @@ def describe_git(folder: Path) -> dict[str, Any] | None:
     if dirty:
         facts["diff_sha256"] = None if diff is None else hashlib.sha256(diff.encode()).hexdigest()
         facts["num_untracked"] = len((untracked or "").splitlines())
-    return facts
+    return GitState(facts, diff or "", (untracked or "").splitlines())
 
 
 def _git(folder: Path, *words: str) -> str | None:

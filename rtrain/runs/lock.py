@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 import re
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from rtrain.runs.plain_files import open_inside
 FILE_NAME = ".lock"
 LENGTH = 200
 """Characters that are read of what a lock says."""
+NUM_TRIES, PROBE_SECONDS = 5, 0.01
+"""How often a lock is tried, and the time in between: ``is_locked`` of another process holds it for a moment."""
 _HOLDER = re.compile(r"process (\d+) on (\S*)")
 _FILES: weakref.WeakSet[IO[str]] = weakref.WeakSet()
 """Of the locks that this process holds."""
@@ -105,7 +108,7 @@ def _acquire(run_dir: Path) -> IO[str]:
     file = open_inside(run_dir, FILE_NAME, "a+", encoding="utf-8", errors="replace")
     _FILES.add(file)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(file)
         if not is_in_place(file.fileno(), run_dir / FILE_NAME):
             raise FileNotFoundError(f"{run_dir / FILE_NAME} was removed while it was being locked.")
         file.truncate(0)
@@ -122,6 +125,17 @@ def _acquire(run_dir: Path) -> IO[str]:
         file.close()
         raise
     return file
+
+
+def _lock(file: IO[str]) -> None:
+    for left in reversed(range(NUM_TRIES)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not left:
+                raise
+            time.sleep(PROBE_SECONDS)
 
 
 def _leave_to_parent() -> None:

@@ -16,7 +16,7 @@ MAX_BYTES = 64 << 20
 """The largest file of JSON or YAML that is read; a sweep of 100,000 trials stays below."""
 MAX_DEPTH = 100
 """How deeply JSON may be nested."""
-OWN_FILES = (".lock", "manifest.json", "config.yaml", "events.jsonl", "labels.json")
+OWN_FILES = (".lock", "manifest.json", "config.yaml", "events.jsonl", "labels.json", "code.diff", "packages.txt")
 OWN_FOLDERS = (".hydra", "checkpoints", "loggers", "logs")
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

@@ -132,6 +132,12 @@ def test_a_running_run_is_one_that_a_process_works_on(project):
         assert listed()[run.name].status == "running"
 
 
+def test_of_a_run_whose_lock_can_not_be_read_the_manifest_is_believed(project, tmp_path):
+    run = make_run(project / "runs", status="running", host={"hostname": os.uname().nodename})
+    (run / ".lock").symlink_to(tmp_path / "elsewhere")
+    assert listed()[run.name].status == "running"
+
+
 @pytest.mark.parametrize(
     ("content", "status"),
     [

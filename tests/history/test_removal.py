@@ -60,6 +60,11 @@ def test_what_is_running_is_never_removed(remove, project):
             remove(sweep)
         with pytest.raises(ConfigError, match="001-4d4a7ab1 is running"):
             check_free([read_row(run), read_row(sweep)])
+    with locked(sweep):
+        with pytest.raises(ConfigError, match="in use"):
+            remove(sweep / "000-4d4a7ab0")
+        with pytest.raises(ConfigError, match="sweep-330826 is running"):
+            check_free([read_row(sweep / "000-4d4a7ab0")])
     check_free([read_row(run), read_row(sweep)])
     assert checkpoint.is_dir()
     assert len(list_rows()) == 4

@@ -1,5 +1,6 @@
 """One process at a time writes a run directory, whatever is forked, moved or removed meanwhile."""
 
+import fcntl
 import os
 import signal
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 
 from rtrain.errors import RunInUseError
+from rtrain.runs import lock as lock_module
 from rtrain.runs.events import Event
 from rtrain.runs.lock import FILE_NAME, is_locked, locked
 from rtrain.runs.manifest import read_manifest
@@ -146,3 +148,12 @@ def test_threads_and_locks_of_other_runs_are_no_matter(recording, tmp_path):
         thread.join()
         assert is_locked(other)
     assert is_locked(recorder.run_dir)
+
+
+def test_a_process_that_only_asks_whether_a_run_is_locked_keeps_no_other_out(tmp_path, monkeypatch):
+    (tmp_path / ".lock").touch()
+    with (tmp_path / ".lock").open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        monkeypatch.setattr(lock_module.time, "sleep", lambda _: fcntl.flock(asking, fcntl.LOCK_UN))
+        with locked(tmp_path):
+            assert is_locked(tmp_path)

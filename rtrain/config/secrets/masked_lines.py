@@ -43,6 +43,13 @@ def masked_lines(text: str) -> tuple[list[str], set[str]]:
     return lines, hidden
 
 
+def masked_diff(diff: str) -> str:
+    """Return a diff of text files without what stands under keys that are named like secrets."""
+    lines = diff.split("\n")
+    shown, _ = masked_lines("\n".join(line[1:] for line in lines))
+    return "\n".join(line[:1] + bare for line, bare in zip(lines, shown, strict=True))
+
+
 def masked_message(message: str, hidden: set[str]) -> str:
     """Return a message without the words that are hidden; a short one only where it is quoted."""
     for word in sorted(hidden, key=len, reverse=True):

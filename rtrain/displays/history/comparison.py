@@ -37,7 +37,8 @@ def comparison_lines(comparison: Comparison, metrics: Sequence[str], width: int)
     for title, facts in comparison.sections.items():
         lines += ["", *_section_lines(title, facts, marks, width)] if facts else []
         if title == "config" and comparison.num_hidden:
-            lines.append(f"and {comparison.num_hidden} keys that only some of the runs have: --all")
+            keys = "1 key" if comparison.num_hidden == 1 else f"{comparison.num_hidden} keys"
+            lines.append(f"and {keys} that only some of the runs have: --all")
     if same := [title for title, facts in comparison.sections.items() if not facts]:
         lines += ["", f"nothing differs in: {', '.join(same)}"]
     for name in metrics or common_metrics(rows)[:1]:

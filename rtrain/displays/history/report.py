@@ -21,6 +21,7 @@ from rtrain.history.series import Points, read_series
 from rtrain.printable import printable
 from rtrain.run_lines import next_command, number_text
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.origin import DIFF
 
 Lines = Iterator[str | Text]
 LABEL = 12
@@ -112,7 +113,8 @@ def _origin(row: Row, manifest: Manifest, width: int) -> Lines:
     yield from _fact("trainer", f"{row.get('trainer')} {place}, seed {manifest.seed}", width)
     git = manifest.git or {}
     if git.get("commit"):
-        dirty = ", with changes that were not committed" if git.get("dirty") else ""
+        where = f" ({DIFF})" if (row.path / DIFF).is_file() else ""
+        dirty = f", with changes that were not committed{where}" if git.get("dirty") else ""
         yield from _fact("code", f"commit {str(git['commit'])[:10]}{dirty}", width)
     yield from _fact("parent", str(manifest.parent_run or ""), width)
 

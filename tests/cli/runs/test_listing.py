@@ -40,6 +40,7 @@ def test_json_holds_every_fact(capsys):
     assert run(["runs", "ls", "--json", "--sort", "best"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["id"] for one in found] == ["330826", "0a1b", "0a1c"]
+    assert found[1]["started"] == "2026-11-01T12:00:00+00:00"
     assert found[1]["metrics"] == {"val/loss": 0.5}
     assert found[1]["config"]["trainer.type"] == "torch"
     assert found[1]["error"] == "ValueError"
