@@ -242,7 +242,7 @@ class Keys:
                 yield Meaning(full)
 
     def _has_any_names(self, section: str) -> bool:
-        """Return whether the names below a section are the user's own: ``cluster.runtime_env``; a trainer knows its own."""
+        """Return whether the names below a section are the user's own: ``cluster.runtime_env``."""
         parent, _, last = section.rpartition(".")
         kinds = kinds_of(dict(self.confs).get(parent), last) if parent.partition(".")[0] not in ("", "trainer") else ()
         return any(get_origin(one) is dict for one in kinds)
