@@ -19,8 +19,8 @@ import yaml
 from rtrain.config.did_you_mean import plain
 
 ENDING = ".words.yaml"
-ON = ("true", "yes", "on", "1")
-"""Values that switch something on."""
+NOT = ("false", "no", "off", "0", "none", "null")
+"""Values that switch something off."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Words:
         full = f"{where}.{key}" if where else key
         if not fixed:
             return Meaning(full, self.translated(key, value))
-        if names[0] in self.keys or value is None or value.casefold() in ON:
+        if names[0] in self.keys or value is None or value.casefold() not in NOT:
             return Meaning(full, fixed)
         return Meaning(sentence=f"leave it out: {full} decides, and {fixed} has to be asked for")
 
