@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from rtrain.config.schema import RunConf
+from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import private_files

@@ -15,7 +15,8 @@ from rtrain.cluster.scaling import fewest_and_most, worker_resources
 from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.locations import shown
-from rtrain.config.schema import RunConf, ScalingConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import ScalingConf
 from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash

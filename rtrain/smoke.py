@@ -18,7 +18,8 @@ from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.config.files.locations import Primary, builtin_dir, find_primary
 from rtrain.config.files.yaml_file import read_yaml
-from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
+from rtrain.config.run_conf import BoundsConf
+from rtrain.config.schema import ClusterConf, RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten

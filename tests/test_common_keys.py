@@ -10,7 +10,8 @@ import pytest
 from named_tests import ROOT, exists
 
 from rtrain.config.needs import SEVERAL_WORKERS, WORKERS
-from rtrain.config.schema import ClusterConf, RunConf, ScalingConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import ClusterConf, ScalingConf
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.value_types.fields import hints_of
 from rtrain.schedulers.base import SchedulerConf

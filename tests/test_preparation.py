@@ -5,7 +5,8 @@ import pytest
 
 import rtrain
 from rtrain.cluster.ray_cluster import Cluster
-from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_room, check_shares
 from rtrain.runs.facts import num_cores

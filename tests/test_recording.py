@@ -2,7 +2,7 @@
 
 import pytest
 
-from rtrain.config.schema import BestConf, BoundsConf, CheckpointConf, RunConf, StopConf
+from rtrain.config.run_conf import BestConf, BoundsConf, CheckpointConf, RunConf, StopConf
 from rtrain.errors import TrainingError
 from rtrain.recording import check_rows, tell_missing_goals
 from rtrain.runs.recorder import Observer

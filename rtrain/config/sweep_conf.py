@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import SWEEP, WORKERS, Rules
-from rtrain.config.schema import NAME
 from rtrain.config.value_types.goals import METRIC_SCHEMA, MODE_SCHEMA, read_metric, read_mode
+from rtrain.config.value_types.texts import NAME
 
 AT_ONCE = replace(
     WORKERS,

@@ -13,8 +13,9 @@ from pydantic_core import ErrorDetails
 from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
-from rtrain.config.schema import NAME, ChoiceError, RtrainConf, Schemas
+from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.texts import NAME, ChoiceError
 from rtrain.errors import ConfigError
 
 

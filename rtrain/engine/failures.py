@@ -12,7 +12,7 @@ from typing import Any
 
 from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.files.locations import shown
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.engine.crash import HINT, Crash
 from rtrain.engine.same_error import lasting
 from rtrain.runs.records import FailureKind, FailureRecord, WorkerFailure

@@ -13,7 +13,7 @@ from itertools import islice
 from math import nan
 from typing import Annotated, Any
 
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, Outcome, SystemSample, cut
 from rtrain.runs.events import Event

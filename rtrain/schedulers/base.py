@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.compose.search_space import Axis
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.searches.base import Objective, Point
 
 

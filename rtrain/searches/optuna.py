@@ -15,8 +15,8 @@ from pydantic import Field
 
 from rtrain.config.compose.search_space import Axis
 from rtrain.config.needs import Need, Rules
-from rtrain.config.schema import one_of
 from rtrain.config.sweep_conf import SweepConf
+from rtrain.config.value_types.texts import one_of
 from rtrain.errors import ConfigError
 from rtrain.plugins import check_installed
 from rtrain.searches import base

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.config.files.yaml_file import read_yaml
-from rtrain.config.schema import RunConf
+from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import Retention, record_of
 from rtrain.runs.lock import locked

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf
+from rtrain.config.run_conf import BestConf, CheckpointConf, RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event

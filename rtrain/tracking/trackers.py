@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import join
 from typing import Any
 
-from rtrain.config.schema import RunConf
+from rtrain.config.run_conf import RunConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.loggers.registry import LOGGERS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rtrain.config.schema import RunConf
+from rtrain.config.run_conf import RunConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import Writer

@@ -15,7 +15,8 @@ from acting_sweeps import AGAIN, is_for_workers, swept_words, trained_on_workers
 from named_tests import exists
 
 from rtrain.config.needs import Way, idle_keys
-from rtrain.config.schema import RunConf, ScalingConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import ScalingConf
 from rtrain.config.session import Session
 from rtrain.config.value_types.fields import hints_of
 from rtrain.errors import ConfigError

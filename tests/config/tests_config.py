@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from rtrain.config.schema import Schemas, one_of
+from rtrain.config.schema import Schemas
 from rtrain.config.session import Session
 from rtrain.config.targets.gate import Gate
+from rtrain.config.value_types.texts import one_of
 from rtrain.errors import ConfigError
 from rtrain.searches import grid
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.engine.crash import read_crash
 from rtrain.engine.failures import Retries, ending_of, told
 from rtrain.recording import how_it_was_cut_off

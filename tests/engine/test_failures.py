@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.engine.failures import FailureReason, Retries, ending_of
 from rtrain.errors import said_by
 from rtrain.runs.records import FailureKind, FailureRecord, WorkerFailure

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.engine.failures import FailureReason, Retries
 from rtrain.engine.same_error import lasting
 

@@ -8,7 +8,8 @@ import pytest
 from boosting_runs import LOADERS, fit, load, make_dataset, ranking_dataset, real_dataset
 
 import rtrain
-from rtrain.config.schema import RtrainConf, RunConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import RecordingChannel, make_job

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.small_data import in_memory

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Columns, Dataset
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.in_memory import Content, resident_dataset

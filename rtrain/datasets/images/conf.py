@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.conf import MemoryConf, PixelsConf, RowsConf
 
 PIECE_ROWS = 64

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, whole_numbers
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.conf import TablePath

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.did_you_mean import there_are
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import TablePath

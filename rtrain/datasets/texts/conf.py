@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.conf import SharesConf, TablePath, TableSplitConf
 
 TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.conf import DTYPES
 
 

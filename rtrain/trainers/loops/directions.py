@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rtrain.config.did_you_mean import alike, closest, did_you_mean, to_try
-from rtrain.config.schema import BestConf, RunConf
+from rtrain.config.run_conf import BestConf, RunConf
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.config.schema import BestConf, StopConf
+from rtrain.config.run_conf import BestConf, StopConf
 from rtrain.trainers.loops.directions import Directions, check_modes, monitored
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Need, Rules
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
 from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER, JUDGED, SAVED_BY_EPOCH, can_stop
 

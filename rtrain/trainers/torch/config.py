@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import SEVERAL_WORKERS, Need, Rule, Rules
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rtrain.config.did_you_mean import alike
 from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rtrain.config.schema import FailureConf, RtrainConf, RunConf, ScalingConf
+from rtrain.config.run_conf import FailureConf, RunConf
+from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.interrupts import StopRequest
 from rtrain.runs.records import (

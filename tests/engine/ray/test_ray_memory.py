@@ -10,7 +10,8 @@ from ray.train.v2._internal.execution.controller import TrainController
 from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
 
-from rtrain.config.schema import RtrainConf, RunConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.engine.failures import ending_of
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.engine.ray.controller import _Controller, _worker_group

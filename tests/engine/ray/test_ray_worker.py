@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rtrain.config.schema import FailureConf, RunConf
+from rtrain.config.run_conf import FailureConf, RunConf
 from rtrain.engine.ray.worker_main import _watched, check_storage
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir

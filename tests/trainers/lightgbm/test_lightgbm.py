@@ -10,7 +10,8 @@ import pytest
 from boosting_runs import LOADERS, real_dataset
 from boosting_tests import BoostingTests
 
-from rtrain.config.schema import RtrainConf, RunConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint

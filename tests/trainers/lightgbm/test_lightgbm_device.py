@@ -6,7 +6,8 @@ import lightgbm
 import pytest
 from boosting_runs import real_dataset
 
-from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker
 from rtrain.trainers.lightgbm.params import all_params

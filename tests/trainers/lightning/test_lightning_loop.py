@@ -12,7 +12,7 @@ from lightning_runs import MODULE, arrays, dataset, fit, make_conf
 from safetensors.torch import load_file
 
 import rtrain
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint

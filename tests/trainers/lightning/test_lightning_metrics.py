@@ -7,7 +7,7 @@ import torchmetrics
 from lightning_runs import Data, arrays, dataset, make_conf
 from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
-from rtrain.config.schema import BoundsConf, StopConf
+from rtrain.config.run_conf import BoundsConf, StopConf
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from lightning_runs import dataset
 from safetensors.torch import load_file
 
-from rtrain.config.schema import StopConf
+from rtrain.config.run_conf import StopConf
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint

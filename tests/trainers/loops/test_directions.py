@@ -12,7 +12,7 @@ import xgboost
 from torchmetrics import classification
 
 import rtrain
-from rtrain.config.schema import BestConf, RunConf, StopConf
+from rtrain.config.run_conf import BestConf, RunConf, StopConf
 from rtrain.errors import ConfigError
 from rtrain.sweeps.factory import goals_of
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM

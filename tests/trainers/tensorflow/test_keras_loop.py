@@ -10,7 +10,7 @@ from epoch_tests import EpochsOnOneRank, assert_same
 from exactness import assert_exact
 from keras_runs import ADAM, DROPOUT, MLP, MODELS, SGD, fit, make_conf, weights
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.models.keras import mlp

@@ -6,7 +6,7 @@ import pytest
 from keras_runs import fit, make_conf, weights
 from not_finite_tests import NotFinite, dataset
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 
 HERE = __name__
 

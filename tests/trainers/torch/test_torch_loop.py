@@ -21,7 +21,7 @@ from torch_runs import (
     weights,
 )
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.datasets.base import Dataset, ResidentSplit, Split
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch_runs import SGD, RecordingChannel, make_conf, make_worker
 
-from rtrain.config.schema import FailureConf
+from rtrain.config.run_conf import FailureConf
 from rtrain.errors import TrainingError
 from rtrain.trainers.torch.finite import non_finite
 from rtrain.trainers.torch.loop import train, training

@@ -10,7 +10,8 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
-from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf, ScalingConf
+from rtrain.config.run_conf import BestConf, CheckpointConf, RunConf
+from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.config.value_types.num_workers import Elastic
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job

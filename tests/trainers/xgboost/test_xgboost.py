@@ -12,7 +12,8 @@ from boosting_runs import make_dataset, ranking_dataset, real_dataset
 from boosting_tests import BoostingTests
 from exactness import assert_exact
 
-from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint

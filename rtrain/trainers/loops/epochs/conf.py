@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
-from rtrain.config.schema import one_of
+from rtrain.config.value_types.texts import one_of
 from rtrain.trainers.loops.epochs.too_late import (
     BY_EPOCH,
     BY_STEP,

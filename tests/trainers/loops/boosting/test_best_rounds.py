@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from boosting_runs import make_dataset
 
-from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf
+from rtrain.config.run_conf import CheckpointConf, RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError
 from rtrain.evaluation import compared, metrics_of

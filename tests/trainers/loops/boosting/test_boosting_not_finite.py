@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from boosting_runs import make_dataset
 
-from rtrain.config.schema import FailureConf, RtrainConf, RunConf
+from rtrain.config.run_conf import FailureConf, RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from boosting_runs import make_dataset
 
-from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf
+from rtrain.config.run_conf import BestConf, CheckpointConf, RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas

@@ -13,7 +13,8 @@ import pytest
 import xgboost
 from boosting_runs import fit, make_dataset
 
-from rtrain.config.schema import RtrainConf, RunConf
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.evaluation import compared, metrics_of

@@ -306,7 +306,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("limits", "reason"), LIMITS, ids=str)
 def test_every_limit_ends_the_loop_at_a_report_with_its_checkpoint(tmp_path, limits, reason):
-    from rtrain.config.schema import BoundsConf, StopConf
+    from rtrain.config.run_conf import BoundsConf, StopConf
 
     stop = limits.get("stop", {})
     bounds = {name: BoundsConf(**one) for name, one in stop.get("bounds", {}).items()}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rtrain.config.schema import RunConf
+from rtrain.config.run_conf import RunConf
 from rtrain.errors import TrainingError
 from rtrain.runs.records import NoticeRecord
 from rtrain.trainers.loops.custom.shards import turns

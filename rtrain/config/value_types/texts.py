@@ -1,0 +1,47 @@
+"""Texts of which only some are values of a key: choices, names, folders, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import AfterValidator, WithJsonSchema
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""What the name of a run or of a sweep looks like: it becomes a folder."""
+
+
+class ChoiceError(ValueError):
+    """A text is none of those that a key takes."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        super().__init__(f"must be one of: {', '.join(choices)}")
+        self.choices = tuple(choices)
+
+
+def one_of(*choices: str) -> Any:
+    """Return the annotations that restrict a ``str`` field to ``choices`` (OmegaConf 2.3 knows no ``Literal``)."""
+
+    def check(value: str) -> str:
+        if value not in choices:
+            raise ChoiceError(choices)
+        return value
+
+    return AfterValidator(check), WithJsonSchema({"type": "string", "enum": list(choices)})
+
+
+def folder(value: str) -> str:
+    """Refuse the URL of a store where a folder is wanted."""
+    if "://" in value:
+        raise ValueError("is a folder of this machine, not a URL; for a copy in an object store: run.storage")
+    return value
+
+
+def store(value: str) -> str:
+    """Refuse what is not the URL of a store."""
+    scheme, separator, rest = value.partition("://")
+    if not separator or not rest:
+        raise ValueError("is a URL, such as s3://bucket/runs; a folder of the network is file:///mnt/runs")
+    if scheme.lower() in ("http", "https"):
+        raise ValueError("is the URL of an object store (s3, gs, az, abfs, file); nothing can be written to a web page")
+    return value
