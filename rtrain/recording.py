@@ -80,6 +80,7 @@ def recorded(
         with driver_log(run_dir, prepared.composed.scrub):
             try:
                 observer.started(run_dir, manifest)
+                calls.start()
                 yield recorder
                 calls.drain(*_patience(prepared))
                 check_rows(manifest)

@@ -92,6 +92,9 @@ class CallbackThread:
         self._outcome: Outcome | None = None
         self._ending, self._drained, self._over = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._run, name="rtrain-callbacks", daemon=True)
+
+    def start(self) -> None:
+        """Begin to call them."""
         if self._callbacks:
             self._thread.start()
         else:

@@ -95,7 +95,7 @@ def test_a_resumed_run_calls_for_what_is_new():
 
 
 @pytest.mark.parametrize("method", ["started", "event", "evaluated", "checkpoint"])
-def test_an_exception_ends_the_run_with_its_place(method):
+def test_an_exception_ends_the_run_with_its_place(method, capfd):
     with pytest.raises(TrainingError) as caught:
         rtrain.fit("mlp", ["num_workers=0", f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}}}]"])
     assert f"{method} went wrong" in caught.value.message
@@ -103,6 +103,8 @@ def test_an_exception_ends_the_run_with_its_place(method):
     run = Run.load(caught.value.run_dir)
     assert (run.status, run.manifest.error["type"]) == ("failed", "TrainingError")
     assert calls("ended") == ["failed"]
+    assert "Traceback" not in capfd.readouterr().err
+    assert "Traceback" in (run.path / "logs" / "driver.log").read_text()
 
 
 @pytest.mark.parametrize("method", ["event", "ended"])
@@ -170,7 +172,9 @@ def manifest():
 
 def thread_of(callback, manifest, folder, notices=None):
     run = LoggedRun(id="a", name="a", folder=folder, started_at="2026-01-01T00:00:00+00:00")
-    return CallbackThread([callback], run, manifest, StopRequest(), ([] if notices is None else notices).append)
+    thread = CallbackThread([callback], run, manifest, StopRequest(), ([] if notices is None else notices).append)
+    thread.start()
+    return thread
 
 
 OUTCOME = Outcome(status="succeeded", reason=None, ended_at="2026-01-01T00:00:00+00:00")
