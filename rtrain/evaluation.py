@@ -16,6 +16,7 @@ from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction import Opened, PredictionTask, answers, open_checkpoint, scores_of
 from rtrain.prediction.columns import columns_of
 from rtrain.prediction.own_rows import measured
+from rtrain.prediction.raw_labels import Labelled, coded
 from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
 from rtrain.trainers.loops.ranking_metrics import Ranking
 from rtrain.trainers.trained import BoundsLosses, ColumnsPredictor, Predictor, QuantileModel, RankingModel, TextModel
@@ -149,14 +150,18 @@ class Own:
     own: Mapping[str, float]
 
 
-def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows | Places | Own:
+Measured = Rows | Places | Labelled | Own
+"""What is kept of some rows."""
+
+
+def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Measured:
     """Return what the metrics need to know of some rows.
 
     Raises:
         ConfigError: They have no labels.
     """
     if chunk.raw is not None and isinstance(predictor, ColumnsPredictor):
-        return _measured_itself(predictor, info, chunk)
+        return _measured_itself(predictor, info, chunk) if chunk.y is None else _labelled(predictor, info, chunk)
     if isinstance(predictor, TextModel):
         return Places(*predictor.measure(chunk.x))
     if chunk.y is None:
@@ -179,13 +184,25 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows |
     return Rows(scores, chunk.y, group, weight, quantiles, least, ranking, own)
 
 
+def _labelled(predictor: ColumnsPredictor, info: DatasetInfo, chunk: RawChunk) -> Labelled | Own:
+    assert chunk.y is not None
+    found = predictor.predict_columns(columns_of(info, chunk))
+    predicted = found.others.get("prediction") if found.scores is None else found.scores
+    if predicted is None:
+        return _measured_itself(predictor, info, chunk)
+    return Labelled(predicted, chunk.y, predictor.measure_columns(columns_of(info, chunk, with_labels=True)))
+
+
 def _measured_itself(predictor: ColumnsPredictor, info: DatasetInfo, chunk: RawChunk) -> Own:
     found = predictor.measure_columns(columns_of(info, chunk, with_labels=True))
     if not found:
-        why = "rtrain knows no labels of its rows" if chunk.raw is not None else "it returns no column 'prediction'"
+        unlabelled = chunk.raw is not None and chunk.y is None
+        why = "rtrain knows no labels of its rows" if unlabelled else "it returns no column 'prediction'"
+        name_it = "Name their column: dataset.label=COLUMN. Or give" if unlabelled else "Give"
         raise PredictionError(
             f"there is nothing to compare what the predictor returns with: {why}.",
-            "Give the object that trainer.predictor returns a method metrics(batch), which returns numbers by name.",
+            f"{name_it} the object that trainer.predictor returns a method metrics(batch), which returns numbers by "
+            "name.",
         )
     return Own(len(chunk.x), found)
 
@@ -209,10 +226,12 @@ def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
     return Places(float(counts.sum()), float(_log_losses(found, wanted) @ counts), right)
 
 
-def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places | Own]) -> dict[str, float]:
+def metrics_of(info: DatasetInfo, parts: Sequence[Measured]) -> dict[str, float]:
     """Return the metrics of the dataset's task over all rows, and those that the predictor measures itself."""
     found: dict[str, Any]
-    if isinstance(parts[0], Own):
+    if isinstance(parts[0], Labelled):
+        found = _of_labelled([part for part in parts if isinstance(part, Labelled)])
+    elif isinstance(parts[0], Own):
         found = {}
     elif isinstance(parts[0], Places):
         found = _over_places(info.task, [part for part in parts if isinstance(part, Places)])
@@ -230,15 +249,21 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places | Own]) -> dict[
     return {name: float(value) for name, value in {**found, **_own_means(parts)}.items()}
 
 
-def _own_means(parts: Sequence[Rows | Places | Own]) -> dict[str, float]:
-    weighed = [(part.count if isinstance(part, Own) else len(part.y), part.own) for part in parts if _has_own(part)]
+def _of_labelled(parts: Sequence[Labelled]) -> dict[str, float]:
+    info, scores, y = coded(parts)
+    rows = Rows(scores, y, np.zeros(len(y), int), np.ones(len(y)))
+    return _regression(rows) if info.task == "regression" else _classification(rows)
+
+
+def _own_means(parts: Sequence[Measured]) -> dict[str, float]:
+    weighed = [(len(part.y) if isinstance(part, Rows) else part.count, part.own) for part in parts if _has_own(part)]
     total = sum(count for count, _ in weighed)
     return {
         name: sum(count * own[name] for count, own in weighed) / total for name in (weighed[0][1] if weighed else ())
     }
 
 
-def _has_own(part: Rows | Places | Own) -> TypeGuard[Rows | Own]:
+def _has_own(part: Measured) -> TypeGuard[Rows | Labelled | Own]:
     return not isinstance(part, Places)
 
 

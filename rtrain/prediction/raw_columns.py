@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader, Source
 from rtrain.datasets.registry import confs
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, DatasetError
 
 UNKNOWN = DatasetInfo(
     name="the data",
@@ -63,6 +66,8 @@ class RawRows:
 
     inner: RowReader
     ids: tuple[str, ...]
+    label: str = ""
+    """The column that predictions are compared with; empty: none was named."""
 
     @property
     def pieces(self) -> Sequence[Any]:
@@ -70,10 +75,25 @@ class RawRows:
         return self.inner.pieces
 
     def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
-        """Yield the rows of a piece; a label, if there is one, is a column like the others."""
+        """Yield the rows of a piece; a label, if there is one, is a column like the others.
+
+        Raises:
+            DatasetError: The label is no column, or is empty in some rows.
+        """
         for chunk in self.inner.read(piece):
             kept = {name: chunk.kept[name] for name in self.ids or chunk.kept}
-            yield replace(chunk, kept=kept, raw=chunk.kept)
+            y = _labels(chunk.kept, self.label) if with_labels and self.label else None
+            yield replace(chunk, kept=kept, raw=chunk.kept, y=y)
+
+
+def _labels(columns: Mapping[str, Any], name: str) -> np.ndarray:
+    if name not in columns:
+        raise DatasetError(f"dataset.label: '{name}' is no column.", nearest_or_all(name, columns))
+    found = np.asarray(columns[name])
+    is_empty = np.isnan(found) if found.dtype.kind == "f" else np.array([one is None for one in found.tolist()])
+    if is_empty.any():
+        raise DatasetError(f"dataset.label: '{name}' is empty in {int(is_empty.sum()):,} rows.", "Leave them out.")
+    return found
 
 
 def open_raw_rows(source: Source, conf: Any) -> RawRows | None:
@@ -82,9 +102,9 @@ def open_raw_rows(source: Source, conf: Any) -> RawRows | None:
     Raises:
         DatasetError: The data is missing, or has no such columns.
     """
-    ids = tuple(getattr(conf, "ids", ()))
+    ids, label = tuple(getattr(conf, "ids", ())), getattr(conf, "label", "")
     inner = source.open_rows(conf, AS_THEY_ARE)  # which finds ids without a column
     if inner is None or not ids:
-        return None if inner is None else RawRows(inner, ())
+        return None if inner is None else RawRows(inner, (), label)
     every = source.open_rows(replace(conf, ids=[]), AS_THEY_ARE)
-    return None if every is None else RawRows(every, ids)
+    return None if every is None else RawRows(every, ids, label)

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss, roc_auc_score
 
 import rtrain
 from rtrain.cli.app import run as command
-from rtrain.errors import CheckpointError, ConfigError, PredictionError
+from rtrain.errors import CheckpointError, ConfigError, DatasetError, PredictionError
 
 MODULE = """
 import sys
@@ -105,6 +105,14 @@ def frame(folder):
 def classes(folder):
     inner = load(folder)
     return lambda batch: inner(batch).argmax(1).tolist()
+
+
+class Kinds:
+    def __init__(self, folder):
+        pass
+
+    def __call__(self, batch):
+        return batch["kind"]
 
 
 def alone(folder):
@@ -364,6 +372,18 @@ def test_a_loop_without_one_dataset_predicts_from_columns_as_they_are(data, proj
     own = rtrain.evaluate(without_data.path, [*words[:2], "trainer.predictor=own_centers:Measures"])
     _, y = rows_of(project)
     assert own == pytest.approx({"num_rows": 300, "share": y.mean()})
+
+
+def test_a_loop_without_one_dataset_is_compared_with_the_labels_that_are_named(without_data, project):
+    words = ["dataset=csv", f"dataset.path={project}/rows.csv", "trainer.predictor=own_centers:alone"]
+    assert rtrain.evaluate(without_data.path, [*words, "dataset.label=a"])["r2"] == pytest.approx(1)
+    found = rtrain.evaluate(
+        without_data.path, [*words[:2], "trainer.predictor=own_centers:Kinds", "dataset.label=kind"]
+    )
+    assert (found["num_rows"], found["accuracy"]) == (300, 1)
+    with pytest.raises(DatasetError, match="'kin' is no column") as caught:
+        rtrain.evaluate(without_data.path, [*words, "dataset.label=kin"])
+    assert "kind" in caught.value.hint
 
 
 @pytest.mark.parametrize(
