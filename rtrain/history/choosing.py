@@ -103,4 +103,4 @@ def _sortable(value: Any) -> tuple[int, Any]:
 def no_rows(what: str, rows: Sequence[Row]) -> ConfigError:
     """Return the error for a name that no run has, with the names that there are."""
     names = [name for name, _ in Counter(row.name for row in rows if row.kind != "trial").most_common()]
-    return ConfigError(what, there_are(names) if names else "There are no runs: rtrain runs ls FOLDER")
+    return ConfigError(what, there_are(names) if names else "No runs were found in this folder.")

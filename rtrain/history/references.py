@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rtrain.config.did_you_mean import did_you_mean, to_try
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
-from rtrain.history.choosing import best_rows, find_goal, no_rows
+from rtrain.history.choosing import Goal, best_rows, find_goal, no_rows
 from rtrain.history.index import list_rows
 from rtrain.history.places import SWEEP
 from rtrain.history.quantities import time_text
@@ -22,6 +24,7 @@ _WORD = re.compile(r"(last|best)(?::([^/]+))?(?:/(\d+))?")
 """The newest run or the best one, of all or of one name; of a sweep, one of its trials."""
 _ID = re.compile(r"([\w.-]+?)(?:/(\d+))?")
 """A short id, the name of a run directory or of a sweep, or the beginning of one."""
+_BEST = "Look which one it is: rtrain runs best --metric METRIC"
 LEAST = 4
 """Characters that the beginning of a name needs."""
 
@@ -72,6 +75,8 @@ def existing_run(text: str) -> Path:
     Raises:
         ConfigError: It is one of several runs, or none.
     """
+    if is_url(text):
+        raise ConfigError(f"{text} is a copy in a store.", to_try(shlex.join(["rtrain", "runs", "fetch", text])))
     found = find_run(text)
     if not found.is_dir():
         raise no_rows(f"there is no run '{text}'.", list_rows())
@@ -87,13 +92,23 @@ def _first(word: str, name: str | None, rows: Sequence[Row]) -> Row:
     """Return the newest run or sweep, or the best run or trial."""
     called = [row for row in rows if name is None or _is_called(row, name)]
     if word == "best" and called:
-        best = best_rows(called, find_goal(called))
+        best = best_rows(called, _goal(called, name))
         if best:
             return best[0]
     newest = [row for row in called if row.kind != "trial"]
     if not newest or word == "best":
         raise no_rows(f"there is no run{'' if name is None else f' called {name}'}.", rows)
     return newest[0]
+
+
+def _goal(rows: Sequence[Row], name: str | None) -> Goal:
+    try:
+        return find_goal(rows)
+    except ConfigError as error:
+        names = dict.fromkeys(row.name for row in rows if row.get("best") is not None)
+        several = name is None and len(names) > 1
+        hint = did_you_mean(*(f"best:{one}" for one in list(names)[:MOST_LISTED])) if several else _BEST
+        raise ConfigError(f"it isn't known which run is the best: {error.message}", hint) from None
 
 
 def _is_called(row: Row, name: str) -> bool:

@@ -22,6 +22,7 @@ from rtrain.runs.lock import is_locked, locked
 from rtrain.runs.manifest import FILE_NAME, read_manifest
 from rtrain.runs.plain_files import check_run_dir
 
+NOT_OURS = "Only those who may write it can remove it."
 REMOVED = re.compile(r"\.removed-.+")
 """A run that is being removed, or whose removal was interrupted."""
 SET_ASIDE = re.compile(r"\.(damaged|older)-.+")
@@ -68,7 +69,7 @@ def check_free(rows: Sequence[Row]) -> None:
     """
     for row in rows:
         for place in (*_sweep_of(row.path), row.path, *_trials(row.path)):
-            with named_errors(place):
+            with named_errors(place, NOT_OURS):
                 is_busy = is_locked(place)
             if is_busy:
                 raise ConfigError(
@@ -83,7 +84,7 @@ def remove_run(folder: Path) -> None:
         ConfigError: A process works on it.
         RunDirError: It can't be removed.
     """
-    with named_errors(folder), held(folder):
+    with named_errors(folder, NOT_OURS), held(folder):
         doomed = folder.with_name(f".removed-{folder.name}-{secrets.token_hex(3)}")
         folder.rename(doomed)
         shutil.rmtree(doomed)
@@ -99,7 +100,7 @@ def remove_checkpoints(folder: Path) -> None:
         ConfigError: A process works on it.
         RtrainError: Its manifest can't be read or written.
     """
-    with named_errors(folder), held(folder):
+    with named_errors(folder, NOT_OURS), held(folder):
         for run_dir in _trials(folder) or [folder]:
             check_run_dir(run_dir)  # no link leads elsewhere
             manifest = read_manifest(run_dir)

@@ -69,8 +69,12 @@ def unshare(folder: Path, name: str) -> None:
 
 
 @contextmanager
-def named_errors(run_dir: Path) -> Iterator[None]:
+def named_errors(run_dir: Path, hint: str | None = None) -> Iterator[None]:
     """Name the run directory in errors of a block that writes there.
+
+    Args:
+        run_dir: The run directory.
+        hint: What to do about it; None: how to train all the same.
 
     Raises:
         RunDirError: What the system says, and the way out.
@@ -80,16 +84,22 @@ def named_errors(run_dir: Path) -> Iterator[None]:
     except StrangeFileError:
         raise
     except OSError as error:
-        raise unwritable(run_dir, error) from error
+        raise unwritable(run_dir, error, hint) from error
 
 
-def unwritable(run_dir: Path, error: OSError) -> RunDirError:
+def unwritable(run_dir: Path, error: OSError, hint: str | None = None) -> RunDirError:
     """Return the error of a run directory that can't be written."""
+    if hint is None:
+        hint = _how_to_train(run_dir)
+    return RunDirError(f"can't write the run directory {run_dir}: {error.strerror or error}.", hint)
+
+
+def _how_to_train(run_dir: Path) -> str:
     hint = "Choose another folder for runs: run.root_dir=..."
     if run_dir.exists():
         again = f"rtrain resume {quote(str(run_dir))}"
         hint = f"Once it can be written again: {again}. For new runs, run.root_dir may be elsewhere."
-    return RunDirError(f"can't write the run directory {run_dir}: {error.strerror or error}.", hint)
+    return hint
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

@@ -84,7 +84,7 @@ def _write(folder: Path, labels: Labels) -> Labels:
 @contextmanager
 def _changing(folder: Path) -> Iterator[None]:
     """Let one process at a time read and write the labels. The folder itself is locked, not the lock of its driver."""
-    with named_errors(folder):
+    with named_errors(folder, "Only those who may write it can label it."):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -190,3 +190,15 @@ def test_labels_replace_what_the_config_says(project):
     change_tags(run, ["c"], ["a"])
     change_note(run, "second")
     assert (listed()[run.name].get("tags"), listed()[run.name].get("note")) == (["b", "c"], "second")
+
+
+def test_other_facts_are_another_version_of_the_index(project):
+    """What an index of this version lacks would stay missing: whoever changes this list counts ``VERSION`` up."""
+    run, sweep = make_run(project / "runs"), make_sweep(project / "runs")
+    facts = {name for row in (listed()[run.name], listed()[sweep.name]) for name in row.facts if "." not in name}
+    assert index.VERSION == 1
+    assert facts == {
+        *("id", "kind", "name", "status", "reason", "trainer", "seed", "started", "ended", "seconds", "step", "epoch"),
+        *("best", "monitor", "mode", "checkpoints", "size", "resumes", "overrides", "tags", "note"),
+        *("trials", "failed", "search", "best_trial", "axes"),
+    }

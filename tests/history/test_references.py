@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from made_runs import make_run, make_sweep
 
+import rtrain
 from rtrain.errors import ConfigError
+from rtrain.history.fields import OWN
 from rtrain.history.references import existing_run, find_model, find_run, reference_words
 
 
@@ -85,13 +89,23 @@ def test_what_is_no_short_name_is_left_to_the_command(runs):
     assert str(find_run("ffff")) == "ffff"
     with pytest.raises(ConfigError, match="ffff"):
         existing_run("ffff")
+    with pytest.raises(ConfigError, match="rtrain runs fetch s3://bucket/runs/a"):
+        existing_run("s3://bucket/runs/a")
 
 
 def test_best_of_runs_that_are_judged_differently_asks_for_a_metric(runs, project):
     best = {"monitor": "val/accuracy", "mode": "max", "value": 0.9, "step": 1, "epoch": 1}
     make_run(project / "runs", "mlp", "0a1e", best=best)
-    with pytest.raises(ConfigError, match="--metric val/loss or --metric val/accuracy"):
+    with pytest.raises(ConfigError, match="rtrain runs best --metric"):
         find_run("best:mlp")
+    with pytest.raises(ConfigError, match="did you mean: best:trees or best:mlp"):
+        find_run("best")
+
+
+def test_the_fields_of_where_are_those_of_the_docs():
+    lines = (Path(rtrain.__file__).parents[1] / "docs" / "runs.md").read_text().splitlines()
+    told = next(line for line in lines if line.startswith("| fields |")).split("`")[1].split()
+    assert told == list(OWN)
 
 
 def test_completion_knows_them(runs):

@@ -69,5 +69,5 @@ def test_processes_that_tag_a_run_together_lose_nothing(tmp_path, start):
 
 
 def test_a_folder_that_can_not_be_written_is_an_error(tmp_path):
-    with pytest.raises(RunDirError):
+    with pytest.raises(RunDirError, match="can label it"):
         change_tags(tmp_path / "nowhere", ["a"])

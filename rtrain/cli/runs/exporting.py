@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rtrain.cli.runs.arguments import RUN_HELP, Where
+from rtrain.errors import ConfigError
 from rtrain.terminal import say
 
 
@@ -28,6 +29,8 @@ def export(
     from rtrain.history.references import existing_run
 
     rows = chosen_rows([read_row(existing_run(one)).path for one in runs or ()], where, trials=True)
+    if not rows:
+        raise ConfigError("there is no run to export." if where is None else "no run matches --where.")
     count = export_events(rows, output, force=force)
     num_runs = sum(row.kind != "sweep" for row in rows)
     say(f"{count:,} events of {num_runs:,} run{'s' if num_runs != 1 else ''} -> {output}")

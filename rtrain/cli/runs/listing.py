@@ -9,6 +9,7 @@ import typer
 
 from rtrain.cli.runs.arguments import Folders, Run, Where
 from rtrain.config.files.locations import shown
+from rtrain.errors import ConfigError
 from rtrain.terminal import check_written, say
 
 Trials = Annotated[bool, typer.Option("--trials", "-t", help="List each trial of a sweep; --where does so anyway.")]
@@ -65,8 +66,9 @@ def _nothing(where: str | None) -> str:
     from rtrain.history.places import default_folders
 
     if where is not None:
-        return "no run fulfils --where."
-    return "no runs below " + (", ".join(default_folders()) or "the current folder: name a folder that holds runs.")
+        return "no run matches --where."
+    below = ", ".join(default_folders())
+    return f"no runs below {below}." if below else "no runs here: there is no folder 'runs'. Name one that holds runs."
 
 
 def best(
@@ -84,6 +86,8 @@ def best(
     from rtrain.history.listing import chosen_rows
 
     rows = chosen_rows(folders or (), where, trials=True)
+    if not rows:
+        raise ConfigError(_nothing(where))
     goal = find_goal(rows, metric, None if mode is None else mode.value)
     found = best_rows(rows, goal)
     if not found:

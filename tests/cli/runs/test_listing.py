@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from made_runs import make_run, make_sweep
@@ -59,7 +60,10 @@ def test_nothing_to_list_is_said(capsys, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     assert run(["runs", "ls"]) == 0
-    assert "name a folder" in capsys.readouterr().err
+    assert "Name one that holds runs" in capsys.readouterr().err
+    assert run(["runs", "best"]) == 2
+    assert run(["runs", "export", "-o", "e.csv"]) == 2
+    assert list(Path().iterdir()) == []
 
 
 def test_a_wrong_expression_ends_with_exit_code_2(capsys):
