@@ -93,8 +93,30 @@ def test_a_value_leads_to_what_was_meant(config, word, meant):
 
 
 @pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["epochs=3 lr=0.1"], ["epochs=3", "lr=0.1"]),
+        (["epochs=3;lr=0.1"], ["epochs=3", "lr=0.1"]),
+        (["trainer.max_seconds=2", "hours"], ["trainer.max_seconds=2h"]),
+        (["trainer:max_epochs=3"], ["trainer.max_epochs=3"]),
+        (["trainer[max_epochs]=3"], ["trainer.max_epochs=3"]),
+        (["model.hidden=128,64"], ["model.hidden=[128,64]"]),
+        (["batch_size=[32,64]"], ["batch_size=32,64", "--multirun"]),
+        (["scheduler=CosineAnnealingLR"], ["scheduler=cosine"]),
+    ],
+)
+def test_words_that_are_joined_or_apart_lead_to_words_of_a_command(words, meant):
+    assert refused("mlp", *words).splitlines()[-1] == f"  try: {shlex.join(['rtrain', 'fit', 'mlp', *meant])}"
+
+
+def test_a_text_in_place_of_a_number_of_an_argument_is_no_list():
+    assert "[fast]" not in refused("keras", "trainer.optimizer.learning_rate=fast")
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("mlp", "run.stop.target=0.99"), "names and values: run.stop.target={NAME: 0.99}"),
         (("mlp", "run.checkpoint.keep=all"), "run.checkpoint.keep=1000000 keeps all of them"),
         (("mlp", "keep=all"), "run.checkpoint.keep=1000000 keeps all of them"),
         (("mlp", "run.checkpoint=false"), "null for never"),

@@ -398,6 +398,39 @@ def test_a_key_of_a_sweep_comes_with_what_is_varied(capsys):
     assert "try: rtrain fit mlp --multirun lr=0.1,0.01 sweep.max_seconds=60" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("config", ["jax", "keras"])
+def test_a_number_does_not_replace_the_schedule_that_is_there(config, tmp_path):
+    if config == "keras":
+        text = (
+            "defaults: [keras]\ntrainer: {optimizer: {learning_rate: {_target_: keras.optimizers.schedules.CosineDecay,"
+        )
+        write(tmp_path / "own.yaml", f"{text} initial_learning_rate: 0.1, decay_steps: 9}}}}}}\n")
+    said = refused("jax" if config == "jax" else str(tmp_path / "own.yaml"), "lr=0.01")
+    first = "init_value" if config == "jax" else "initial_learning_rate"
+    assert f"optimizer.learning_rate.{first}=0.01" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["xgboost", "trainer.params.eval_metric=binary_logloss"], "trainer.params.eval_metric=logloss"),
+        (["xgboost", "trainer.params.eval_metric=accuracy"], "trainer.params.eval_metric=merror"),
+        (["lightgbm", "trainer.params.boosting=gbtree"], "trainer.params.boosting=gbdt"),
+    ],
+)
+def test_a_value_that_the_library_refuses_is_read_as_other_tools_mean_it(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(["fit", *words, "num_workers=0"]) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_keys_of_a_sweep_may_be_typed_with_their_dots():
+    typed = ("rtrain", "fit", "mlp", "--multirun")
+    with Session("mlp", ["sweep.params.optimizer.lr=[0.1,0.01]"], schemas(), typed=typed) as session:
+        trials = session.trials(None)
+    assert [(axis.name, axis.values) for axis in trials.axes] == [("trainer.optimizer.lr", ("0.1", "0.01"))]
+
+
 def test_what_is_chosen_by_a_name_does_not_name_the_run():
     assert "\n  trainer=NAME chooses a trainer" in refused("mlp", "trainer.name=x")
     assert "run.name=" not in refused("mlp", "dataset.name=x")

@@ -40,6 +40,7 @@ def unlabelled(): return {"x": np.array([[3, 1.5]])}
 def three(): return {"train": pd.DataFrame({"words": ["new"]}), "test": pd.DataFrame({"words": ["one", "two"]})}
 def number(): return 3
 def broken(): return 1 / 0
+def ending(): raise SystemExit(3)
 value = 3
 """
 
@@ -84,6 +85,7 @@ def test_arrays_and_torch_datasets(load, module):
         ("nothing", "has no 'nothing'"),
         ("value", "is no function"),
         ("number", "returns a int"),
+        ("ending", r"ended the process: exit\(3\)\s+--> .*my_rows_of_a_test.py:\d+"),
         ("broken", r"failed: ZeroDivisionError: division by zero\s+--> .*my_rows_of_a_test.py:\d+"),
         ("ragged", "rows differ in shape"),
         ("mixed", "some splits are tables and others are arrays"),

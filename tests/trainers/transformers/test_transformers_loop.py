@@ -97,6 +97,12 @@ def test_an_optimizer_is_read_into_main_memory_first(tmp_path, monkeypatch):
     assert asked == ["cpu"]  # by name: the device of the model is torch.device("cpu") here, and a GPU elsewhere
 
 
+def test_adapters_need_no_names_of_modules_where_peft_knows_none(tmp_path):
+    model = {"model_type": "distilbert", "dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 1, "vocab_size": "auto"}
+    channel = fit(tmp_path, make_conf(model=model, lora={"r": 2}), dataset())
+    assert channel.worker_facts[-1]["num_trained_parameters"] > 0
+
+
 def test_adapters_alone_are_trained_and_kept_apart(tmp_path):
     conf = make_conf(model=STILL, lora={"r": 2, "target_modules": ["query", "value"]}, merge_lora=True)
     data = dataset()

@@ -189,9 +189,7 @@ class Values:
             yield f"{section}.{other}={share}" if section else f"{other}={share}"
         meant = rewritten(value) if unit_of(key) is None else with_unit(value)
         kinds = kinds_of(owner, key.rpartition(".")[2])
-        listed = (Any in kinds and not (owner is None and value.isidentifier())) or any(
-            get_origin(one) is list for one in kinds
-        )
+        listed = Any in kinds or any(get_origin(one) is list for one in kinds)
         unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
         meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
