@@ -10,6 +10,8 @@ from typing import Literal
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.runs.events import Event
 
+ON_ERROR = ("fail", "warn")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SavedCheckpoint:

@@ -23,7 +23,7 @@ NAME, PARAMETER, TAG = 250, 6000, 5000
 """How long MLflow lets names, values of parameters and of tags be."""
 METRICS_AT_ONCE, PARAMETERS_AT_ONCE = 1000, 100
 ENDED = {"succeeded": "FINISHED", "failed": "FAILED"}
-SWEEP, CHANGED, PARENT = "rtrain.sweep", "rtrain.changed", "mlflow.parentRunId"
+SWEEP, RUN, CHANGED, PARENT = "rtrain.sweep", "rtrain.run_id", "rtrain.changed", "mlflow.parentRunId"
 
 
 @dataclass(kw_only=True)
@@ -73,7 +73,10 @@ class Logger(base.Logger):
         self._sweep_id = None if run.sweep is None else self._sweep_run(experiment, run)
         known = delivered.ids.get("run_id") if delivered.ids.get("experiment_id") == experiment else None
         if known is None or not self._exists(known):
-            known = self._create(experiment, run, {} if self._sweep_id is None else {PARENT: self._sweep_id}, run.id)
+            known = self._find(experiment, {RUN: run.id})  # of another process, or from before another server was named
+        if known is None:
+            parent = {} if self._sweep_id is None else {PARENT: self._sweep_id}
+            known = self._create(experiment, run, {RUN: run.id, **parent}, run.id)
             self._run_ids = (known,)
         else:
             self._continue(experiment, known, run)
@@ -114,18 +117,21 @@ class Logger(base.Logger):
 
     def _continue(self, experiment: str, known: str, run: LoggedRun) -> None:
         self._run_ids = (known,)
-        if run.changed:
-            self._send(known, tags=_changes(run))
-            self._run_ids = (known, self._changed_run(experiment, known, run))
+        began = self._client.get_run(known).data.params
+        now = _texts(run.changed, PARAMETER)
+        changes = {name: value for name, value in now.items() if began.get(name) != value}
+        if changes:
+            tags = {f"changed.{name}": value for name, value in changes.items()}
+            self._send(known, tags=tags)
+            self._run_ids = (known, self._changed_run(experiment, known, run, tags))
         for run_id in self._run_ids:
             self._client.update_run(run_id, status="RUNNING")
 
-    def _changed_run(self, experiment: str, parent: str, run: LoggedRun) -> str:
+    def _changed_run(self, experiment: str, parent: str, run: LoggedRun, changes: Mapping[str, str]) -> str:
         """Return the child run with the parameters of now, which an earlier process may have made."""
-        changes = json.dumps(dict(run.changed), sort_keys=True, default=str)
-        own = {PARENT: parent, CHANGED: sha256(changes.encode()).hexdigest()}
-        found = self._find(experiment, own)
-        return found or self._create(experiment, run, {**own, **_changes(run)}, f"{run.id} (changed)")
+        digest = sha256(json.dumps(changes, sort_keys=True).encode()).hexdigest()
+        own = {PARENT: parent, CHANGED: digest}
+        return self._find(experiment, own) or self._create(experiment, run, {**own, **changes}, f"{run.id} (changed)")
 
     def _create(self, experiment: str, run: LoggedRun, more: Mapping[str, str], name: str) -> str:
         tags = {
@@ -210,10 +216,6 @@ class Logger(base.Logger):
             self._client.log_batch(run_id, tags=[RunTag(*one) for one in some])
         for some in _parts(_texts(parameters or {}, PARAMETER).items(), PARAMETERS_AT_ONCE):
             self._client.log_batch(run_id, params=[Param(*one) for one in some])
-
-
-def _changes(run: LoggedRun) -> dict[str, Any]:
-    return {f"changed.{name}": value for name, value in run.changed.items()}
 
 
 def _milliseconds(moment: str) -> int:

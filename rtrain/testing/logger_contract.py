@@ -22,6 +22,7 @@ from rtrain.loggers.registry import LOGGERS
 from rtrain.runs.events import Event, EventLog, events_file, read_events
 from rtrain.tracking import delivery
 from rtrain.tracking.delivery import Delivery
+from rtrain.tracking.position import FOLDER
 
 Metrics = Mapping[str, Mapping[int, float]]
 """Value of each metric by step."""
@@ -91,7 +92,7 @@ class LoggerContract:
             noted = _noted(tracked, self.logger)
             self._deliver_until_killed(tracked, keys)
         if noted is not None:
-            (tracked.folder / delivery.FOLDER / f"{self.logger}.json").write_text(noted)
+            (tracked.folder / FOLDER / f"{self.logger}.json").write_text(noted)
         resumed = replace(tracked, changed={"trainer.lr": 0.2})
         _report(resumed, [_event(10)], again=10)
         self._deliver(resumed, keys)
@@ -183,5 +184,5 @@ def _deliver_and_die(logger: str, keys: dict[str, Any], run: LoggedRun) -> None:
 
 
 def _noted(run: LoggedRun, logger: str) -> str | None:
-    path = run.folder / delivery.FOLDER / f"{logger}.json"
+    path = run.folder / FOLDER / f"{logger}.json"
     return path.read_text() if path.exists() else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rtrain.callbacks import Callback, FailedAttempt, SavedCheckpoint
+from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint
 from rtrain.config.targets.instantiate import build, check_node, locate, no_arguments, raised_at
 from rtrain.errors import ConfigError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
@@ -17,11 +17,11 @@ from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.events import Event, events_file
 from rtrain.runs.manifest import Manifest
-from rtrain.tracking.position import Position, read_new
+from rtrain.tracking.position import end_of, load_position, read_new, save_position
 
 logger = logging.getLogger(__name__)
 
-KEY = "run.callbacks"
+KEY, STATE = "run.callbacks", "callbacks"
 POLL_SECONDS = 1.0
 """How often the run directory is looked at."""
 WAIT_SECONDS = 0.05
@@ -54,6 +54,9 @@ def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]
         made = build(node, f"{KEY}.{index}", allow)
         if not isinstance(made, Callback):
             raise _no_callback(f"{KEY}.{index}", node)
+        if made.on_error not in ON_ERROR:
+            what = f"{KEY}.{index}: {node['_target_']} has on_error={made.on_error!r}"
+            raise ConfigError(f"{what}, which is none of {', '.join(ON_ERROR)}.")
         found.append(made)
     return found
 
@@ -84,7 +87,8 @@ class CallbackThread:
     ) -> None:
         self._callbacks, self._run_of, self._manifest = list(callbacks), run, manifest
         self._stop, self._notice = stop, notice
-        self._position = Position(offset=_size(events_file(run.folder)))
+        state = load_position(run.folder, STATE)
+        self._position = end_of(run.folder) if state is None else state[0]
         self._checkpoints = {record["name"] for record in manifest.checkpoints}
         self._num_failed = len(_failed(manifest))
         self._error: TrainingError | None = None
@@ -138,6 +142,8 @@ class CallbackThread:
             is_last = self._ending.is_set()
             for name, what in self._news():
                 self._call(name, what)
+                if self._error is not None:
+                    break
             if is_last:
                 break
             self._ending.wait(POLL_SECONDS)
@@ -166,11 +172,12 @@ class CallbackThread:
             events, position = read_new(events_file(self._run_of.folder), self._position)
             if position == self._position:
                 return
-            self._position = position
             for event in events:
                 yield "event", event
                 if any(name.startswith(EVALUATED) for name in event.metrics):
                     yield "evaluated", event
+            self._position = position
+            save_position(self._run_of.folder, STATE, position, {})
 
     def _saved(self, record: Mapping[str, Any]) -> SavedCheckpoint:
         folder = checkpoints_dir(self._run_of.folder) / record["name"]
@@ -219,10 +226,3 @@ def _failed(manifest: Manifest) -> list[tuple[int, Mapping[str, Any]]]:
 
 def _picked(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: record.get(name) for name in names}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

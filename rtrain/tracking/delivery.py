@@ -5,23 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 from rtrain.errors import first_line
 from rtrain.loggers.base import Delivered, LoggedRun, Logger, Outcome
 from rtrain.runs.events import events_file
-from rtrain.runs.files import to_json, write_atomic
-from rtrain.runs.plain_files import read_json
-from rtrain.tracking.position import Position, read_new
+from rtrain.tracking.position import Position, load_position, read_new, save_position
 from rtrain.tracking.system_metrics import SystemMetrics
 
 logger = logging.getLogger(__name__)
 
-FOLDER = "loggers"
-"""In a run directory: what each logger has delivered."""
 POLL_SECONDS = 1.0
 """How often a run's events are looked at."""
 BACKOFF_SECONDS = (1.0, 60.0)
@@ -50,8 +43,7 @@ class Delivery:
         system_seconds: float | None = None,
     ) -> None:
         self.name, self._make, self._run_of, self._notice = name, make, run, notice
-        self._file = run.folder / FOLDER / f"{name}.json"
-        self._position, self._ids = _read_state(run.folder, name)
+        self._position, self._ids = load_position(run.folder, name) or (Position(), {})
         self._system = None if system_seconds is None else SystemMetrics(run.started_at, system_seconds)
         self._logger: Logger | None = None
         self._error: str | None = None
@@ -133,10 +125,7 @@ class Delivery:
 
     def _note_delivered(self, position: Position) -> None:
         self._position, self._moved_at = position, time.monotonic()
-        self._file.parent.mkdir(exist_ok=True)
-        write_atomic(
-            self._file, to_json({**asdict(position), "names": sorted(position.names), "ids": self._ids}) + "\n"
-        )
+        save_position(self._run_of.folder, self.name, position, self._ids)
 
     def _note(self, error: Exception) -> None:
         """Tell of the first failure, and let go of the logger that failed."""
@@ -151,15 +140,3 @@ class Delivery:
                 failed.close()
         except Exception as other:  # what has failed may fail to close
             logger.info("%s could not be closed: %s", self.name, other)
-
-
-def _read_state(run_dir: Path, name: str) -> tuple[Position, dict[str, str]]:
-    try:
-        state: Mapping[str, Any] = read_json(run_dir, f"{FOLDER}/{name}.json")
-        place = {key: state[key] for key in ("offset", "events", "step")}
-        return Position(**place, names=frozenset(state["names"])), dict(state["ids"])
-    except FileNotFoundError:
-        return Position(), {}
-    except (ValueError, KeyError, TypeError) as error:
-        logger.warning("%s of %s is damaged (%s): everything is sent again", name, run_dir, error)
-        return Position(), {}

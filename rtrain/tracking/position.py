@@ -1,13 +1,25 @@
-"""How far a reader has come in a run's events: what a step reports is read once, also where training did it again."""
+"""How far a reader has come in a run's events: what a step reports is read once, also where training did it again.
+
+Each reader notes it in ``loggers/NAME.json`` of the run directory, and continues there when the run is resumed.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from rtrain.runs.events import LINE_BYTES, Event, parse_line
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.events import LINE_BYTES, Event, events_file, parse_line
+from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.plain_files import open_inside, read_json
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "loggers"
+"""In a run directory: how far each reader has come."""
 
 MOST_BYTES = 2 * LINE_BYTES
 """How much is read at a time: at least one line."""
@@ -64,3 +76,31 @@ def read_new(path: Path, position: Position) -> tuple[list[Event], Position]:
             event, position = position.after(entry)
             found += [] if event is None else [event]
     return found, replace(position, offset=position.offset + end)
+
+
+def end_of(run_dir: Path) -> Position:
+    """Return the place behind everything that a run has reported so far."""
+    position = Position()
+    while (found := read_new(events_file(run_dir), position)[1]) != position:
+        position = found
+    return position
+
+
+def load_position(run_dir: Path, name: str) -> tuple[Position, dict[str, str]] | None:
+    """Return how far the reader ``name`` had come, and its ids; None if it has not begun."""
+    try:
+        state: Mapping[str, Any] = read_json(run_dir, f"{FOLDER}/{name}.json")
+        place = {key: state[key] for key in ("offset", "events", "step")}
+        return Position(**place, names=frozenset(state["names"])), dict(state["ids"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        logger.warning("%s of %s is damaged (%s): everything is read again", name, run_dir, error)
+        return None
+
+
+def save_position(run_dir: Path, name: str, position: Position, ids: Mapping[str, str]) -> None:
+    """Note how far the reader ``name`` has come."""
+    path = run_dir / FOLDER / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    write_atomic(path, to_json({**asdict(position), "names": sorted(position.names), "ids": dict(ids)}) + "\n")

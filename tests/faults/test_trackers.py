@@ -12,7 +12,7 @@ from tracker_readers import of_events, of_mlflow, of_tensorboard, of_wandb
 
 from rtrain.runs.run import Run
 from rtrain.sweeps.record.sweep_record import read_sweep
-from rtrain.tracking.delivery import FOLDER
+from rtrain.tracking.position import FOLDER
 
 KILLS = 4
 CLOCK = "train/rows_per_second"

@@ -6,7 +6,7 @@ import pytest
 from tracker_readers import of_csv, of_mlflow, of_tensorboard, of_wandb
 
 from rtrain.testing.logger_contract import LoggerContract
-from rtrain.tracking.delivery import FOLDER
+from rtrain.tracking.position import FOLDER
 
 
 class TestCsv(LoggerContract):

@@ -74,6 +74,20 @@ def test_a_resume_that_changed_the_config_is_one_child_run_however_often_it_is_o
     assert {one.info.status for one in client.search_runs([ids["experiment_id"]])} == {"FINISHED"}
 
 
+def test_a_run_that_was_sent_elsewhere_in_between_is_found_again(logger_of, run):
+    ids = logger_of().open(run, Delivered())
+    elsewhere = {"run_id": "0" * 32, "experiment_id": "of another server"}
+    assert logger_of().open(run, Delivered(events=1, step=1, ids=elsewhere)) == ids
+
+
+def test_a_change_that_the_run_began_with_is_none(client, logger_of, run):
+    changed = replace(run, parameters={**run.parameters, "trainer.lr": 0.2}, changed={"trainer.lr": 0.2})
+    ids = logger_of().open(changed, Delivered())  # it was resumed before the tracker was named
+    logger_of().open(changed, Delivered(ids=ids))
+    assert len(client.search_runs([ids["experiment_id"]])) == 1
+    assert not [name for name in client.get_run(ids["run_id"]).data.tags if name.startswith("changed.")]
+
+
 def test_a_checkpoint_becomes_an_artifact_and_a_version_of_a_model(client, logger_of, run, tmp_path):
     (tmp_path / "epoch-1").mkdir()
     (tmp_path / "epoch-1" / "model.txt").write_text("weights")

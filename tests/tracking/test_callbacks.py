@@ -12,6 +12,7 @@ import rtrain
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.interrupts import StopRequest
 from rtrain.loggers.base import LoggedRun, Outcome
+from rtrain.runs.events import Event, EventLog, events_file
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.run import Run
 from rtrain.tracking import callbacks
@@ -94,6 +95,23 @@ def test_a_resumed_run_calls_for_what_is_new():
     assert calls("ended") == ["succeeded"]
 
 
+def test_steps_that_a_killed_run_does_again_are_not_told_again(manifest, tmp_path):
+    def reports(*steps, again=None):
+        log = EventLog(events_file(tmp_path))
+        if again is not None:
+            log.go_back(again)
+        for step in steps:
+            log.append(Event.at(0.0, step=step, epoch=1, metrics={"loss": 1.0}))
+        log.close()
+
+    callback = Recording()
+    for steps, again in (((1, 2, 3), None), ((2, 3, 4), 1)):  # the first process is killed at step 3, saved at step 1
+        thread = thread_of(callback, manifest, tmp_path)
+        reports(*steps, again=again)
+        thread.drain(60, lambda: False)
+    assert [event.step for event in callback.told] == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("method", ["started", "event", "evaluated", "checkpoint"])
 def test_an_exception_ends_the_run_with_its_place(method, capfd):
     with pytest.raises(TrainingError) as caught:
@@ -141,6 +159,7 @@ def test_each_trial_has_its_own_callbacks():
         ("{_target_: watch.Watch, pth: a}", "path"),
         ("{_target_: subprocess.Popen, args: [ls]}", "allow"),
         ("watch.Watch", "_target_"),
+        ("{_target_: watch.Watch, on_error: wran}", "fail, warn"),
     ],
 )
 def test_what_is_no_callback_is_refused_before_anything_is_written(node, said, tmp_path):
@@ -158,6 +177,9 @@ class Recording(rtrain.Callback):
 
     def attempt_failed(self, attempt):
         self.told.append(attempt)
+
+    def event(self, event):
+        self.told.append(event)
 
     def started(self, run):
         if self._hangs is not None:

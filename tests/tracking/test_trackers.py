@@ -10,7 +10,7 @@ from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.loggers.csv import Logger
 from rtrain.schemas import schemas
-from rtrain.tracking.delivery import FOLDER
+from rtrain.tracking.position import FOLDER
 
 QUICK = ("num_workers=0", "epochs=2")
 SECRET = "hunter2-very-secret"
