@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from rtrain.config.did_you_mean import to_try
+from rtrain.errors import ConfigError
 from rtrain.history.choosing import ordered
 from rtrain.history.listing import chosen_rows
 from rtrain.history.rows import DAMAGED, Row
 from rtrain.runs.run import Run
+from rtrain.storage.stores import is_url
 
 
 class Runs(Sequence[Run]):
@@ -39,7 +42,7 @@ class Runs(Sequence[Run]):
         """
         import pandas as pd
 
-        frame = pd.DataFrame([{**row.facts, "path": str(row.path)} for row in self._rows])
+        frame = pd.DataFrame([{**row.facts, "path": row.place} for row in self._rows])
         for name in {"started", "ended"} & set(frame.columns):
             frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
         return frame.set_index("id") if len(frame) else frame
@@ -57,5 +60,7 @@ def runs(*folders: str | Path, where: str | None = None, sort: str | None = None
     Raises:
         ConfigError: A folder does not exist, or the expression is wrong.
     """
+    if urls := [str(one) for one in folders if is_url(str(one))]:
+        raise ConfigError(f"{urls[0]} is in a store: runs are read from folders.", to_try("rtrain runs fetch URL"))
     rows = ordered(chosen_rows(folders, where, trials=True), sort)
     return Runs([row for row in rows if row.kind != "sweep" and row.status != DAMAGED])

@@ -67,4 +67,4 @@ def as_data(row: Row) -> Mapping[str, Any]:
             groups[group][key] = value
         else:
             own[name] = datetime.fromtimestamp(value, UTC).isoformat() if name in TIMES else value
-    return {**own, "path": str(row.path), **groups}
+    return {**own, "path": row.place, **groups}

@@ -18,6 +18,7 @@ from rtrain.errors import RtrainError
 from rtrain.history.places import Place, default_folders, find_places
 from rtrain.history.rows import Row, read_facts
 from rtrain.runs.manifest import run_near
+from rtrain.storage.stores import is_url
 
 VERSION = 1
 """Of the facts that are kept. Each version has its own file, so that several can be used next to each other."""
@@ -33,17 +34,22 @@ def list_rows(folders: Sequence[str | Path] = ()) -> list[Row]:
     """Return the runs, trials and sweeps below some folders, the newest first.
 
     Args:
-        folders: None: ``runs``, ``multirun`` and each ``run.root_dir`` of the project in the current folder.
+        folders: Folders, or URLs of folders in stores. None: ``runs``, ``multirun`` and each ``run.root_dir`` of the
+            project in the current folder.
 
     Raises:
         ConfigError: One of the folders does not exist.
     """
-    named = list(folders) or default_folders()
+    named = [one for one in folders if not is_url(str(one))] if folders else default_folders()
     places = find_places(named)
     with closing(_open()) as index:
         data = _updated(index, places, named)
     rows = [Row(place, *data[place.path]) for place in places]
-    return sorted(rows, key=lambda row: (-row.started, str(row.path)))
+    for url in (str(one) for one in folders if is_url(str(one))):
+        from rtrain.history.stored import stored_rows  # only where it is needed: it imports pyarrow
+
+        rows += stored_rows(url)
+    return sorted(rows, key=lambda row: (-row.started, row.place))
 
 
 def read_row(folder: Path) -> Row:

@@ -15,10 +15,11 @@ from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
-from rtrain.runs.labels import read_labels
+from rtrain.runs.labels import Labels, read_labels
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, manifest_of
 from rtrain.runs.plain_files import read_json
+from rtrain.storage.stores import is_url
 
 SHORT_ID = re.compile(r"-([0-9a-f]{4,8})$")
 """Ends the name of a run directory, or of a sweep."""
@@ -36,19 +37,24 @@ class Row:
     """One run, trial or sweep of the list.
 
     Args:
-        place: Its folder.
+        place: Its folder, or its URL.
         started: Seconds since 1970; 0 if unknown.
         data: Its facts, as JSON.
     """
 
     def __init__(self, place: Place, started: float, data: str) -> None:
-        self.path, self.kind, self.started, self._data = Path(place.path), place.kind, started, data
+        self.place, self.kind, self.started, self._data = place.path, place.kind, started, data
+
+    @property
+    def path(self) -> Path:
+        """The folder, of a run that is not in a store."""
+        return Path(self.place)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What its files say, by name; of the config and the metrics each value: ``config.trainer.optimizer.lr``."""
         found: dict[str, Any] = json.loads(self._data)
-        if found["status"] == "running":
+        if found["status"] == "running" and not is_url(self.place):
             found["status"] = _live_status(self.path, found.get("host"))
         return found
 
@@ -58,7 +64,7 @@ class Row:
             return max(0.0, time.time() - self.started) if self.started else None
         if name == "seconds" and self.status == "running":
             return self.get("age")
-        return str(self.path) if name == "path" else self.facts.get(name)
+        return self.place if name == "path" else self.facts.get(name)
 
     @property
     def id(self) -> str:
@@ -104,7 +110,16 @@ def read_facts(place: Place) -> dict[str, Any]:
         found = {"status": DAMAGED, "problem": f"there is no {FILE_NAME}"}
     except (*ERRORS, RtrainError) as error:
         found = {"status": DAMAGED, "problem": f"its manifest can't be read: {error}"}
-    labels = read_labels(path)
+    return _named(place, found, read_labels(path))
+
+
+def manifest_facts(place: Place, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the manifest of a run says that is kept elsewhere, in a store say."""
+    return _named(place, _run_facts(manifest), Labels())
+
+
+def _named(place: Place, found: dict[str, Any], labels: Labels) -> dict[str, Any]:
+    path = Path(place.path)
     configured, notes = found.pop("configured_tags", ()), found.get("note")
     tags = labels.tags_with(configured)
     named = {

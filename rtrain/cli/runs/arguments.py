@@ -13,6 +13,10 @@ Folders = Annotated[
     list[str] | None,
     typer.Argument(metavar="FOLDER", help="Where to look; by default runs, multirun and each run.root_dir."),
 ]
+FoldersOrUrls = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FOLDER", help="Folders, or URLs; by default runs, multirun and each run.root_dir."),
+]
 Where = Annotated[
     str | None, typer.Option("--where", "-w", help="Only these: 'val/accuracy > 0.9 and started > \"3 days ago\"'")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import Folders, Run, Where
+from rtrain.cli.runs.arguments import FoldersOrUrls, Run, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.terminal import check_written, say
@@ -23,7 +23,7 @@ class Mode(StrEnum):
 
 
 def ls(
-    folders: Folders = None,
+    folders: FoldersOrUrls = None,
     *,
     where: Where = None,
     sort: Annotated[
@@ -72,7 +72,7 @@ def _nothing(where: str | None) -> str:
 
 
 def best(
-    folders: Folders = None,
+    folders: FoldersOrUrls = None,
     *,
     where: Where = None,
     metric: Annotated[str | None, typer.Option("--metric", "-m", help="Judge by this metric.")] = None,
@@ -84,6 +84,7 @@ def best(
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.choosing import best_rows, find_goal
     from rtrain.history.listing import chosen_rows
+    from rtrain.storage.stores import is_url
 
     rows = chosen_rows(folders or (), where, trials=True)
     if not rows:
@@ -95,7 +96,7 @@ def best(
         raise typer.Exit(1)
     extra = None if goal.field == "best" else f"+{goal.field}"
     show(table_lines(found[:limit], extra, line_width()))
-    say(f"\nthe best one: {shown(found[0].path)}")
+    say(f"\nthe best one: {found[0].place if is_url(found[0].place) else shown(found[0].path)}")
     check_written()
 
 

@@ -1,0 +1,32 @@
+"""The copies of runs in an object store, as rows of the list. They are read each time: no index holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rtrain.history.places import Place
+from rtrain.history.rows import Row, manifest_facts
+from rtrain.storage.access import patiently
+from rtrain.storage.fetching import StoredRun, runs_below
+from rtrain.storage.folders import open_folder
+from rtrain.storage.stores import errors_named
+
+
+def stored_rows(url: str) -> Iterator[Row]:
+    """Yield the runs in a folder of a store: in it, or in the folders below it, as ``run.storage`` has them.
+
+    Raises:
+        ConfigError: The store refuses or does not answer.
+    """
+    with errors_named(url, "FOLDER"):
+        home = patiently(lambda: open_folder(url))
+        names = sorted(patiently(home.folders))
+        for folder in (home, *(home.below(name) for name in names if name[0] != ".")):
+            yield from map(_row, runs_below(folder))
+
+
+def _row(run: StoredRun) -> Row:
+    place = Place(run.folder.url, "run", "")
+    facts = manifest_facts(place, run.manifest)
+    return Row(place, float(facts.get("started") or 0.0), json.dumps(facts))
