@@ -26,6 +26,7 @@ from rtrain.loggers.base import LoggedRun
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.checkpoints import RECORD_NAME, Retention
+from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
 from rtrain.runs.files import named_errors
 from rtrain.runs.lock import locked
@@ -213,7 +214,8 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
     if crash is None:
         why = "it was killed (the system does so when memory runs out), or its machine went down"
-        return f"the process that trained this run ended without an error message after step {manifest.step}: {why}"
+        step = next((event.step for event in newest_first(events_file(run_dir))), manifest.step)
+        return f"the process that trained this run ended without an error message after step {step}: {why}"
     lines = [f"the process that trained this run crashed{crash.place}: {crash.what}", *render_lines(crash.frames)]
     return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])
 

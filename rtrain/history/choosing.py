@@ -22,12 +22,18 @@ class Goal:
     monitor: str
     mode: str
     """``min`` or ``max``."""
+    otherwise: str | None = None
+    """The fact that counts for runs that are judged by another metric; None: they have no value."""
+
+    def fact(self, row: Row) -> str | None:
+        """Return the name of the fact that holds the value of a run."""
+        is_judged_so = (row.get("monitor"), row.get("mode")) == (self.monitor, self.mode)
+        return self.field if self.field != "best" or is_judged_so else self.otherwise
 
     def value(self, row: Row) -> float | None:
         """Return the value of a run; None if it has none, or is judged by another metric."""
-        if self.field == "best" and (row.get("monitor"), row.get("mode")) != (self.monitor, self.mode):
-            return None
-        value = row.get(self.field)
+        name = self.fact(row)
+        value = None if name is None else row.get(name)
         return value if isinstance(value, int | float) else None
 
 
@@ -52,7 +58,7 @@ def find_goal(rows: Sequence[Row], metric: str | None = None, mode: str | None =
         monitor, own = next(iter(monitored))
         return Goal("best", monitor, mode or own)
     if (same := [one for one in monitored if one[0] == metric]) and mode in (None, same[0][1]) and len(same) == 1:
-        return Goal("best", metric, same[0][1])
+        return Goal("best", metric, same[0][1], f"metrics.{metric}")
     field = Fields(rows).find(metric)
     return Goal(field, short(field).removeprefix("metrics."), mode or _direction(field))
 

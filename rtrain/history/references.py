@@ -79,7 +79,26 @@ def existing_run(text: str) -> Path:
         raise ConfigError(f"{text} is a copy in a store.", to_try(shlex.join(["rtrain", "runs", "fetch", text])))
     found = find_run(text)
     if not found.is_dir():
-        raise no_rows(f"there is no run '{text}'.", list_rows())
+        rows = list_rows()
+        if text in {row.name for row in rows}:
+            raise ConfigError(
+                f"'{text}' is a name that several runs may have.", did_you_mean(f"last:{text}", f"best:{text}")
+            )
+        raise no_rows(f"there is no run '{text}'.", rows)
+    return found
+
+
+def single_run(text: str) -> Path:
+    """Return what ``existing_run`` returns, unless that is a sweep.
+
+    Raises:
+        ConfigError: It is one of several runs, none, or a sweep.
+    """
+    found = existing_run(text)
+    if (found / SWEEP).is_file():
+        raise ConfigError(
+            f"'{text}' is a sweep; each of its trials is a run.", did_you_mean(f"{text}/0", f"best:{found.name}")
+        )
     return found
 
 

@@ -20,13 +20,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
 from rtrain.history.fields import DURATIONS, SIZES, TIMES, Fields
 from rtrain.history.quantities import read_duration, read_size, read_time
-from rtrain.history.rows import Row
+from rtrain.history.rows import DAMAGED, KILLED, Row
 
 Test = Callable[[Row], bool]
 WORDS = {"true": True, "false": False, "null": None, "none": None}
+CLOSED = {
+    "status": ("running", "succeeded", "failed", "interrupted", "preempted", "stopped", KILLED, DAMAGED),
+    "kind": ("run", "trial", "sweep"),
+}
+"""Fields of which all values are known."""
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -235,6 +241,8 @@ class _Parser:
         """Return the comparison of a field with a value; what a run lacks is not equal, and neither less nor more."""
         name = self._field(field)
         wanted = self._read(name, value)
+        if sign in ("==", "=", "!=") and name in CLOSED and wanted not in CLOSED[name]:
+            raise self._wrong(f"no {name} is '{wanted}'", nearest_or_all(str(wanted), CLOSED[name]), value)
         if sign == "~":
             return lambda row: _any_of(row.get(name), lambda one: fnmatchcase(str(one), str(wanted)))
         if sign in ORDERS:

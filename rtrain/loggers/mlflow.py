@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -22,6 +24,7 @@ from rtrain.variables import variables_set
 NAME, PARAMETER, TAG = 250, 6000, 5000
 """How long MLflow lets names, values of parameters and of tags be."""
 METRICS_AT_ONCE, PARAMETERS_AT_ONCE = 1000, 100
+RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 ENDED = {"succeeded": "FINISHED", "failed": "FAILED"}
 SWEEP, RUN, CHANGED, PARENT = "rtrain.sweep", "rtrain.run_id", "rtrain.changed", "mlflow.parentRunId"
 
@@ -69,6 +72,10 @@ class Logger(base.Logger):
         from mlflow import MlflowClient
 
         self._client = MlflowClient(self.conf.tracking_uri)
+        with _few_retries():
+            return self._opened(run, delivered)
+
+    def _opened(self, run: LoggedRun, delivered: Delivered) -> Mapping[str, str]:
         experiment = self._experiment(self.conf.experiment or run.name)
         self._sweep_id = None if run.sweep is None else self._sweep_run(experiment, run)
         known = delivered.ids.get("run_id") if delivered.ids.get("experiment_id") == experiment else None
@@ -86,8 +93,9 @@ class Logger(base.Logger):
         """Send numbers as metrics, and texts as tags: MLflow has no texts by step."""
         metrics = [metric for event in events for metric in _metrics(event)]
         texts = {name: value for event in events for name, value in event.values.items()}
-        for run_id in self._run_ids:
-            self._send(run_id, metrics=metrics, tags=texts)
+        with _few_retries():
+            for run_id in self._run_ids:
+                self._send(run_id, metrics=metrics, tags=texts)
 
     def log_system(self, sample: SystemSample) -> None:
         """Send it as MLflow's own system metrics, whose step is the run's second."""
@@ -216,6 +224,11 @@ class Logger(base.Logger):
             self._client.log_batch(run_id, tags=[RunTag(*one) for one in some])
         for some in _parts(_texts(parameters or {}, PARAMETER).items(), PARAMETERS_AT_ONCE):
             self._client.log_batch(run_id, params=[Param(*one) for one in some])
+
+
+def _few_retries() -> AbstractContextManager[None]:
+    """Have the client give up within seconds, unless the user wants something else: rtrain says so and tries again."""
+    return variables_set({RETRIES: "2"} if RETRIES not in os.environ else {})
 
 
 def _milliseconds(moment: str) -> int:

@@ -94,7 +94,8 @@ def best(
     if not found:
         say(f"no run has reported {goal.monitor}.", err=True)
         raise typer.Exit(1)
-    extra = None if goal.field == "best" else f"+{goal.field}"
+    others = [name for name in map(goal.fact, found[:limit]) if name not in (None, "best")]
+    extra = f"+{others[0]}" if others else None
     show(table_lines(found[:limit], extra, line_width()))
     say(f"\nthe best one: {found[0].place if is_url(found[0].place) else shown(found[0].path)}")
     check_written()

@@ -21,10 +21,10 @@ def attach(run: Run) -> None:
     """
     from rtrain.displays.run import make_display
     from rtrain.history.index import read_row
-    from rtrain.history.references import existing_run
+    from rtrain.history.references import single_run
     from rtrain.history.watching import watch
 
-    folder = read_row(existing_run(run)).path
+    folder = read_row(single_run(run)).path
     with make_display() as display:
         could_say = watch(folder, display)
     if not could_say:
@@ -70,10 +70,10 @@ def reproduce(
     """
     from rtrain.displays.run import make_display
     from rtrain.history.index import read_row
-    from rtrain.history.references import existing_run
+    from rtrain.history.references import single_run
     from rtrain.reproduction import reproduce as train_again
 
-    folder = read_row(existing_run(run)).path
+    folder = read_row(single_run(run)).path
     with make_display() as display:
         found = train_again(folder, overrides or (), display, trust=trust)
     say("\n" + "\n".join(_verdict(found)))

@@ -73,9 +73,9 @@ def logs(
     It is what rtrain reported; with --rank, what the code of a worker printed.
     """
     from rtrain.history.log_files import followed, last_lines, log_name
-    from rtrain.history.references import existing_run
+    from rtrain.history.references import single_run
 
-    folder = existing_run(run)
+    folder = single_run(run)
     name = log_name(folder, rank)
     for line in followed(folder, name, lines) if follow else last_lines(folder, name, lines):
         print(printable(line, "\t"), flush=follow)

@@ -146,7 +146,7 @@ def _metrics(run_dir: Path, manifest: Manifest, width: int) -> Lines:
 
 def _metric(name: str, manifest: Manifest, points: Points) -> list[str]:
     finite = [value for _, value in points if math.isfinite(value)]
-    last = manifest.metrics.get(name, points[-1][1] if points else None)
+    last = points[-1][1] if points else manifest.metrics.get(name)  # events are written first
     ends = (min(finite), max(finite)) if finite else (None, None)
     return [printable(name), *(number_text(value) for value in (last, *ends))]
 

@@ -82,6 +82,15 @@ def test_the_best_run_is_shown_with_its_folder(capsys):
     assert "0a1c" in capsys.readouterr().out
 
 
+def test_the_best_by_a_metric_may_monitor_another_one(capsys, project):
+    best = {"monitor": "val/accuracy", "mode": "max", "value": 0.9, "step": 1, "epoch": 1}
+    make_run(project / "runs", "trees", "0a1e", losses=(0.1,), best=best)
+    assert run(["runs", "best", "--metric", "val/loss"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["0a1e", "330826/0", "330826/1"]
+    assert "val/loss" in lines[0]
+
+
 def test_best_by_a_metric_of_unknown_direction_asks_for_it(capsys):
     assert run(["runs", "best", "--metric", "step"]) == 2
     assert "--mode min" in capsys.readouterr().err
@@ -92,3 +101,5 @@ def test_the_folder_of_a_run(capsys):
     assert capsys.readouterr().out == "runs/mlp/2026-11-01_12-10-00-0a1c\n"
     assert run(["runs", "path", "nothing"]) == 2
     assert "there are: mlp" in capsys.readouterr().err
+    assert run(["runs", "path", "mlp"]) == 2
+    assert "did you mean: last:mlp or best:mlp" in capsys.readouterr().err

@@ -58,3 +58,22 @@ def test_a_folder_that_is_no_run_is_an_error(capsys, project):
     (project / "other").mkdir()
     assert run(["runs", "show", "other"]) == 1
     assert "is not a run directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["logs"], ["attach"], ["reproduce"]])
+def test_what_needs_one_run_names_the_trials_of_a_sweep(words, capsys):
+    assert run(["runs", *words, "330826"]) == 2
+    assert "330826/0" in capsys.readouterr().err
+
+
+def test_a_killed_run_is_shown_as_far_as_its_events_go(capsys, project):
+    from rtrain.runs.events import Event, EventLog, events_file
+
+    folder = make_run(project / "runs", "killed", "0a1e", status="running", losses=(0.5,))
+    log = EventLog(events_file(folder))
+    log.append(Event.at(0.0, step=77, epoch=2, metrics={"val/loss": 0.25}))
+    log.close()
+    assert run(["runs", "show", "0a1e"]) == 0
+    shown = capsys.readouterr().out
+    assert "after step 77" in " ".join(shown.split())
+    assert next(line.split()[1] for line in shown.splitlines() if line.startswith("val/loss")) == "0.25"
