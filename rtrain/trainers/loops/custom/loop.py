@@ -36,8 +36,7 @@ def train_custom(
     utils: LocalReports | RayReports = LocalReports(worker) if worker.in_process else RayReports(worker)
     with ExitStack() as stack:
         stack.enter_context(_left_as_it_was())
-        if worker.in_process:
-            stack.enter_context(quiet_ray_data())
+        stack.enter_context(quiet_ray_data(is_driver=worker.in_process))
         stack.enter_context(no_arguments())
         stack.enter_context(world.entered(worker))
         stack.enter_context(one_model(worker, world.framework))

@@ -1,4 +1,4 @@
-"""What Ray Data logs while a loop in this process uses it: ``driver.log`` has it, and the terminal its warnings."""
+"""What Ray Data logs while a loop uses it: the terminal has its warnings only."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from ray.util.debug import log_once
 
 
 @contextmanager
-def quiet_ray_data() -> Iterator[None]:
-    """Keep progress and news of Ray Data out of the terminal in the block, as they are where a cluster trains."""
+def quiet_ray_data(*, is_driver: bool) -> Iterator[None]:
+    """Keep progress and news of Ray Data out of the terminal in the block.
+
+    Args:
+        is_driver: ``driver.log`` has it all; on workers, the logs of Ray do.
+    """
     logger, context = logging.getLogger("ray.data"), DataContext.get_current()
     consoles = [one for one in logger.handlers if isinstance(one, logging.StreamHandler)]
     before = [one.level for one in consoles]
@@ -21,7 +25,7 @@ def quiet_ray_data() -> Iterator[None]:
     for console in consoles:
         console.setLevel(logging.WARNING)
     logger.setLevel(logging.INFO)
-    logger.propagate, context.enable_progress_bars = True, False
+    logger.propagate, context.enable_progress_bars = is_driver, False
     try:
         yield
     finally:

@@ -208,5 +208,5 @@ def test_workers_write_one_checkpoint_in_place_and_the_first_of_them_validates_i
     run = fit("num_workers=2", "trainer.train_loop=validated_loops:together")
     assert [folder.name for folder in all_checkpoints(run.path)] == ["own-0", "own-1"]
     files = read_record(all_checkpoints(run.path)[1])["files"]
-    assert set(files) == {"events.jsonl", "number", "part-0", "part-1"}
+    assert set(files) == {"about.json", "events.jsonl", "number", "part-0", "part-1"}
     assert (scores(run), statuses(run)) == ([1, 0], {"VALIDATED"})

@@ -138,12 +138,13 @@ def test_what_it_gives_is_what_ray_gives(dataset, names):
 
 
 @pytest.mark.usefixtures("cluster")
-def test_news_of_ray_data_stay_out_of_the_terminal_while_a_loop_reads(dataset):
+@pytest.mark.parametrize("is_driver", [True, False])
+def test_news_of_ray_data_stay_out_of_the_terminal_while_a_loop_reads(dataset, is_driver):
     logger, terminal = logging.getLogger("ray.data"), io.StringIO()
     console = logging.StreamHandler(terminal)
     logger.addHandler(console)
     try:
-        with quiet_ray_data():
+        with quiet_ray_data(is_driver=is_driver):
             LocalShard(dataset.splits["train"]).materialize()
             assert terminal.getvalue() == ""
             logger.warning("the disk is full")
