@@ -138,11 +138,11 @@ class CallbackThread:
 
     def _run(self) -> None:
         self._call("started", self._run_of)
-        while self._error is None:
+        while not self._has_failed():
             is_last = self._ending.is_set()
             for name, what in self._news():
                 self._call(name, what)
-                if self._error is not None:
+                if self._has_failed():
                     break
             if is_last:
                 break
@@ -195,8 +195,11 @@ class CallbackThread:
                     getattr(callback, name)(what)
             except Exception as error:  # whatever user code raises
                 self._take_error(index, callback, error)
-                if self._error is not None:
+                if self._has_failed():
                     return
+
+    def _has_failed(self) -> bool:
+        return self._error is not None
 
     def _take_error(self, index: int, callback: Callback, error: Exception) -> None:
         failure = _failure(index, callback, error)
