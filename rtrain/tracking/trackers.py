@@ -72,7 +72,7 @@ def logged_run(run_dir: Path, manifest: Manifest, sweep: Path | None) -> LoggedR
         manifest: As it is when the run starts, or is resumed.
         sweep: The folder of the sweep that it is a trial of.
     """
-    changed = [key for resume in manifest.resumes for key in resume["changed"]]
+    changed = [key for resume in manifest.resumes for key in resume.get("changed", ())]
     parameters, section = dict(flat(manifest.config)), manifest.config.get("run", {})
     facts = {
         "command": join(manifest.command),

@@ -80,7 +80,7 @@ class Gate:
         """
         for section in ("trainer", "dataset", "datasets"):
             check_names(data.get(section), section, self.allow, [self.root])
-        check_names(data["run"].get("callbacks"), "run.callbacks", self.allow, [self.root])
+        check_names(data.get("run", {}).get("callbacks"), "run.callbacks", self.allow, [self.root])
         self._check_servers(data)
         env = data["cluster"]["runtime_env"]
         self.check_variables(env.get("env_vars"), "cluster.runtime_env.env_vars")

@@ -175,6 +175,11 @@ def test_one_value_for_a_list(value, meant):
     assert meant in rewritten(value)
 
 
-@pytest.mark.parametrize("value", ["fast", "nan", "", "-5", "200", "[1,2]"])
+def test_a_list_for_a_key_of_one_value_is_a_sweep():
+    assert corrected("run.x", "[1,2]", []) == "run.x=1,2 --multirun"
+    assert corrected("run.x", "[1,2]", [], lambda word: False) is None
+
+
+@pytest.mark.parametrize("value", ["fast", "nan", "", "-5", "200"])
 def test_nothing_is_made_of_other_values(value):
     assert corrected("run.x", value, []) is None
