@@ -41,6 +41,7 @@ def check_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> None:
         kind = locate(node["_target_"], f"{where}._target_", allow)
         if isinstance(kind, type) and not issubclass(kind, Callback):
             raise _no_callback(where, node)
+        _check_on_error(where, node, node.get("on_error", getattr(kind, "on_error", ON_ERROR[0])))
 
 
 def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]:
@@ -54,11 +55,15 @@ def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]
         made = build(node, f"{KEY}.{index}", allow)
         if not isinstance(made, Callback):
             raise _no_callback(f"{KEY}.{index}", node)
-        if made.on_error not in ON_ERROR:
-            what = f"{KEY}.{index}: {node['_target_']} has on_error={made.on_error!r}"
-            raise ConfigError(f"{what}, which is none of {', '.join(ON_ERROR)}.")
+        _check_on_error(f"{KEY}.{index}", node, made.on_error)
         found.append(made)
     return found
+
+
+def _check_on_error(where: str, node: Mapping[str, Any], value: Any) -> None:
+    if value not in ON_ERROR:
+        what = f"{where}: {node['_target_']} has on_error={value!r}"
+        raise ConfigError(f"{what}, which is none of {', '.join(ON_ERROR)}.")
 
 
 def _no_callback(where: str, node: Mapping[str, Any]) -> ConfigError:

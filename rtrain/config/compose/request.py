@@ -27,7 +27,7 @@ from rtrain.config.targets.gate import leaves
 from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20
-NOT_IN_DEFAULTS = r"Could not override '([\w/@.]+)'\.(?: No match in the defaults list|\n)"
+NOT_IN_DEFAULTS = r"Could not override '([\w/@.]+)'\.(?: No match in the defaults list|\nDid you )"
 LIMITED = ("hydra", "cluster", "run", "dataset", "datasets")
 """Sections of which a file may not set everything."""
 R = TypeVar("R")
