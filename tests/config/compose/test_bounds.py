@@ -102,7 +102,7 @@ def test_a_text_that_takes_long_to_parse_is_refused(kind, project):
     write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "vars": LONG[kind]}))
     began = time.process_time()
     assert "vars" in refused("evil")
-    assert time.process_time() - began < 60  # it would take hours
+    assert time.process_time() - began < 10
 
 
 def test_a_prompt_may_be_long_and_a_choice_too(project):
