@@ -167,9 +167,12 @@ def _plain(error: Exception, conf: Conf) -> str:
 def _with_adapters(model: Any, lora: Mapping[str, Any], task: str) -> Any:
     from peft import LoraConfig, get_peft_model
     from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+    from peft.utils.constants import SEQ_CLS_HEAD_NAMES
 
     if model.config.model_type not in TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING:
-        lora = {"target_modules": "all-linear", **lora}  # peft has no usual ones for it
+        # peft has no usual ones for it; the layers it trains whole, by how their names end, take no adapter as well
+        heads = rf".*({'|'.join(SEQ_CLS_HEAD_NAMES)})"
+        lora = {"target_modules": "all-linear", "exclude_modules": heads, **lora}
     try:
         return get_peft_model(model, LoraConfig(task_type=LORA_TASKS.get(task), **lora))
     except (TypeError, ValueError) as error:

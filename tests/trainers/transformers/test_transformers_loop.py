@@ -97,10 +97,25 @@ def test_an_optimizer_is_read_into_main_memory_first(tmp_path, monkeypatch):
     assert asked == ["cpu"]  # by name: the device of the model is torch.device("cpu") here, and a GPU elsewhere
 
 
-def test_adapters_need_no_names_of_modules_where_peft_knows_none(tmp_path):
-    model = {"model_type": "distilbert", "dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 1, "vocab_size": "auto"}
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"model_type": "distilbert", "dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 1},
+        {
+            "model_type": "albert",
+            "hidden_size": 16,
+            "embedding_size": 16,
+            "intermediate_size": 32,
+            "num_hidden_layers": 1,
+        }
+        | {"num_attention_heads": 2},
+    ],
+    ids=lambda one: one["model_type"],
+)
+def test_adapters_need_no_names_of_modules_where_peft_knows_none(tmp_path, model):
     channel = fit(tmp_path, make_conf(model=model, lora={"r": 2}), dataset())
-    assert channel.worker_facts[-1]["num_trained_parameters"] > 0
+    facts = channel.worker_facts[-1]
+    assert 0 < facts["num_trained_parameters"] < facts["num_parameters"]
 
 
 def test_adapters_alone_are_trained_and_kept_apart(tmp_path):
