@@ -36,6 +36,8 @@ class Judge:
         self._scheduler, self._trials, self._record, self._notice = scheduler, trials, record, notice
         self._decided: dict[int, Stop | Pause] = {}
         """What is to come of trials that are trained."""
+        self._untried: set[int] = set()
+        """Trials that took another one's checkpoint, with values of their own, and have reported nothing since."""
 
     def add(self, trial: Trial) -> None:
         """Tell of a trial that there will be."""
@@ -64,9 +66,11 @@ class Judge:
         for time, _, number, event in sorted(past, key=lambda one: one[:3]):
             trial = self._record.trials[number]
             if isinstance(event, Exploit):
+                self._untried.add(number)
                 if self._scheduler is not None:
                     self._scheduler.exploited(number, event)
                 continue
+            self._untried.discard(number)
             counts = not trial.lineage or time > trial.lineage[-1]["time"]
             metrics = _as_read_back(event.metrics)
             if trial.hear(self._record.goals, event.step, event.epoch, metrics, counts=counts):
@@ -95,6 +99,7 @@ class Judge:
 
     def hear(self, trial: Trial, step: int, epoch: int, metrics: Mapping[str, Any]) -> Stop | Pause | None:
         """Take a report of a trial that is trained; return what is to come of it, once."""
+        self._untried.discard(trial.number)
         metrics = _as_read_back(metrics)
         judged = trial.hear(self._record.goals, step, epoch, metrics)
         if not judged or trial.number in self._decided:
@@ -139,6 +144,8 @@ class Judge:
 
     def over(self, trial: Trial) -> None:
         """Tell how a trial stands that is trained no more."""
+        if trial.status == "succeeded" and trial.number in self._untried:
+            self._take_back(trial)
         if self._scheduler is not None and trial.status == "paused":
             self._scheduler.paused(trial.number)
         elif self._scheduler is not None and trial.status in OVER:
@@ -193,6 +200,21 @@ class Judge:
         entry |= {"checkpoint": copied["name"], "step": copied["step"]}
         values = [copied["metrics"].get(goal.metric) for goal in self._record.goals]
         trial.values = None if None in values else values
+        self._untried.add(trial.number)
+        self._name_values(trial)
+
+    def _take_back(self, trial: Trial) -> None:
+        """Let a trial that had nothing more to train have the values that its checkpoint was made with."""
+        entry, axes = trial.lineage[-1], self._trials.axes
+        source = self._record.trials[entry["source"]]
+        values = zip(axes, source.point_now(axes, until=entry["time"]), strict=True)
+        entry["changes"] = {axis.name: text for axis, text in values}
+        self._untried.discard(trial.number)
+        self._name_values(trial)
+        self._notice(f"{trial.name} trained nothing after it took {source.name}'s checkpoint: it keeps those values")
+
+    def _name_values(self, trial: Trial) -> None:
+        """Note what is particular to a trial now."""
         trial.overrides = [mask_word(word) for word in self._trials.words(trial.point_now(self._trials.axes))]
 
 

@@ -80,6 +80,19 @@ def test_a_loop_goes_on_from_the_checkpoint_of_a_better_one_with_a_config_of_its
     assert verify_run(run.path) == []
 
 
+def test_values_that_nothing_was_trained_with_are_no_trial_s(capsys):
+    """A loop that reports for the last time where trials are compared is called once more, and returns at once."""
+    write_loops(Path())
+    words = ["num_workers=0", "trainer.train_loop_config.length=6", "sweep.scheduler.resample=0"]
+    data, folder = sweep(*POPULATION, *words)
+    assert any(one["lineage"] for one in data["trials"])
+    for one in data["trials"]:
+        made_by = rates_of(Run.load(folder / one["name"]))
+        assert one["overrides"] == [f"trainer.train_loop_config.rate={made_by[-1]}"]
+        assert one["values"] == [sum(made_by)]
+    assert "trained nothing after it took" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("every", [2, 100])
 def test_loops_with_fewer_checkpoints_than_pauses_come_to_their_end(every, capsys):
     write_loops(Path())

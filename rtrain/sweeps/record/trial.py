@@ -98,11 +98,12 @@ class Trial:
         """The step of the newest checkpoint that it took over from another trial; 0 without one."""
         return int(self.lineage[-1].get("step", 0)) if self.lineage else 0
 
-    def point_now(self, axes: Sequence[Axis]) -> Point:
-        """Return what it tries now, after what its lineage has changed."""
+    def point_now(self, axes: Sequence[Axis], until: str = "") -> Point:
+        """Return what it tries now, after what its lineage has changed; or tried ``until`` a time."""
         values = {axis.name: text for axis, text in zip(axes, self.point, strict=True)}
         for entry in self.lineage:
-            values |= entry["changes"]
+            if not until or entry["time"] <= until:
+                values |= entry["changes"]
         return tuple(values[axis.name] for axis in axes)
 
     def hear(
