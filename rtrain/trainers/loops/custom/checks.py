@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.did_you_mean import to_try
+from rtrain.config.targets.allow_list import project_roots
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import check_names_known, check_types
 from rtrain.config.targets.instantiate import locate_function
@@ -55,14 +56,24 @@ def _refuse_notebook(path: str) -> None:
             f"trainer.train_loop: {path} is a function of a notebook or a script, and workers import a module.",
             f"Put it into a module of the project: trainer.train_loop=my_module:{name}",
         )
+    if not file.endswith(".ipynb") and _is_notebook_alone(file):
+        file = f"{file.replace('.', '/')}.ipynb"
     if file.endswith(".ipynb"):
+        module = ".".join(Path(file).with_suffix("").parts)
         raise ConfigError(
             f"trainer.train_loop: {file} is a notebook, and workers import a module.",
             to_try(
                 f"jupyter nbconvert --to script {file}",
-                f"then, without the cells that only try things out: trainer.train_loop={Path(file).stem}:{name}",
+                f"then, without the cells that only try things out: trainer.train_loop={module}:{name}",
             ),
         )
+
+
+def _is_notebook_alone(module: str) -> bool:
+    """Tell whether the project has a notebook by the name of a module, and no such module."""
+    files = [root / module.replace(".", "/") for root in project_roots()]
+    has_module = any(file.with_suffix(".py").is_file() or file.is_dir() for file in files)
+    return not has_module and any(file.with_suffix(".ipynb").is_file() for file in files)
 
 
 def _refuse_suspended(function: Any, path: str) -> None:

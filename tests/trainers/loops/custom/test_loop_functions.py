@@ -150,12 +150,15 @@ def test_arguments_are_checked_against_the_signature_before_anything_starts(fit,
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_notebook_is_refused_with_the_command_that_makes_a_module_of_it(fit, tmp_path):
-    (tmp_path / "loop.yaml").write_text("trainer: {type: torch, train_loop: 'work/my_loop.ipynb:train'}\n")
+@pytest.mark.parametrize("named", ["work/my_loop.ipynb", "work.my_loop"])
+def test_a_notebook_is_refused_with_the_command_that_makes_a_module_of_it(fit, tmp_path, named):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/my_loop.ipynb").write_text('{"cells": []}')
+    (tmp_path / "loop.yaml").write_text(f"trainer: {{type: torch, train_loop: '{named}:train'}}\n")
     with pytest.raises(ConfigError, match="is a notebook") as caught:
         rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0"])
     assert "jupyter nbconvert --to script work/my_loop.ipynb" in caught.value.hint
-    assert "trainer.train_loop=my_loop:train" in caught.value.hint
+    assert "trainer.train_loop=work.my_loop:train" in caught.value.hint
 
 
 SUSPENDED = """
