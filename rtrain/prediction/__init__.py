@@ -11,6 +11,7 @@ from rtrain.callers_view import CallersView
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
 from rtrain.prediction.own_rows import write_predicted
+from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.prediction.scoring import Failure, PredictionTask, answers_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
@@ -63,6 +64,9 @@ def write_predictions(
     """Predict as ``predict`` does; an error keeps its causes, and the frames within rtrain."""
     file = Output.at(str(output), force=force)
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
+    if opened.info is UNKNOWN:
+        what = "has no effect: what predicts gets every column"
+        opened.refuse({"dataset.label"}, what, "Leave it out; rtrain evaluate compares predictions with that column.")
     with file.writing() as write:
         if opened.brings_rows:
             return write_predicted(opened, split, write)

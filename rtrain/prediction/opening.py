@@ -101,14 +101,14 @@ class Opened:
             )
         reader = None if split is not None else self._reader()
         if reader is not None:
-            self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
-            self._refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
+            self.refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
+            self.refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
             return reader
         hint = "Leave it out, or name the file of the split as dataset.path."
-        self._refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
+        self.refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
         if not self.other_data:
             message = "makes other splits than training had: the model may have seen their rows"
-            self._refuse(CHOOSING, message, "Leave it out, or name other data.")
+            self.refuse(CHOOSING, message, "Leave it out, or name other data.")
         dataset = load_as_trained(self.source, self.conf.dataset, self._encoding)
         _check_same(dataset.info, self.info)
         found = json.loads(to_json(dataset.encoding))
@@ -129,7 +129,12 @@ class Opened:
             message = f"about.json in {self.model.trained.folder} does not say how rows were prepared: {error!r}."
             raise CheckpointError(message, "Copy the checkpoint again; it may be of another version.") from error
 
-    def _refuse(self, keys: Collection[str], what: str, hint: str) -> None:
+    def refuse(self, keys: Collection[str], what: str, hint: str) -> None:
+        """Refuse words that set one of some keys, or a key below one.
+
+        Raises:
+            ConfigError: There is one.
+        """
         for key, word in self._words.items():
             if any(key == one or key.startswith(f"{one}.") for one in keys):
                 raise ConfigError(f"{word} {what}.", hint)

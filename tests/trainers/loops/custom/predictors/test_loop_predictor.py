@@ -374,7 +374,7 @@ def test_a_loop_without_one_dataset_predicts_from_columns_as_they_are(data, proj
     assert own == pytest.approx({"num_rows": 300, "share": y.mean()})
 
 
-def test_a_loop_without_one_dataset_is_compared_with_the_labels_that_are_named(without_data, project):
+def test_a_loop_without_one_dataset_is_compared_with_the_labels_that_are_named(without_data, project, tmp_path):
     words = ["dataset=csv", f"dataset.path={project}/rows.csv", "trainer.predictor=own_centers:alone"]
     assert rtrain.evaluate(without_data.path, [*words, "dataset.label=a"])["r2"] == pytest.approx(1)
     found = rtrain.evaluate(
@@ -384,6 +384,10 @@ def test_a_loop_without_one_dataset_is_compared_with_the_labels_that_are_named(w
     with pytest.raises(DatasetError, match="'kin' is no column") as caught:
         rtrain.evaluate(without_data.path, [*words, "dataset.label=kin"])
     assert "kind" in caught.value.hint
+    with pytest.raises(ConfigError, match=r"dataset.label=kind has no effect") as refused:
+        rtrain.predict(without_data.path, tmp_path / "out.csv", [*words, "dataset.label=kind"])
+    assert "rtrain evaluate" in refused.value.hint
+    assert not (tmp_path / "out.csv").exists()
 
 
 @pytest.mark.parametrize(
