@@ -11,6 +11,7 @@ __all__ = [
     "RtrainError",
     "Run",
     "TrainingError",
+    "WorkerCallback",
     "__version__",
     "consolidate",
     "evaluate",
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from rtrain.prediction.loading import load_checkpoint
     from rtrain.runs.run import Run
     from rtrain.sweeps.api import sweep
+    from rtrain.trainers.loops.callbacks.base import WorkerCallback
     from rtrain.trainers.torch.checkpoint.shards import consolidate
     from rtrain.training import fit, resume
 
 _HOMES = {
     "Callback": "rtrain.callbacks",
+    "WorkerCallback": "rtrain.trainers.loops.callbacks.base",
     "fit": "rtrain.training",
     "resume": "rtrain.training",
     "predict": "rtrain.prediction",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from rtrain.errors import ConfigError
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.runs.events import Event
 
@@ -66,3 +67,10 @@ class Callback:
 
     def ended(self, outcome: Outcome) -> None:
         """Called when the run is over, however it ended. An exception here is a notice."""
+
+
+def check_on_error(where: str, node: Mapping[str, Any], value: Any) -> None:
+    """Refuse a callback whose ``on_error`` is none there is; ``where`` is its key, ``node`` its config."""
+    if value not in ON_ERROR:
+        what = f"{where}: {node['_target_']} has on_error={value!r}"
+        raise ConfigError(f"{what}, which is none of {', '.join(ON_ERROR)}.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint
+from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint, check_on_error
 from rtrain.config.targets.instantiate import build, check_node, locate, no_arguments, raised_at
 from rtrain.errors import ConfigError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
@@ -41,7 +41,7 @@ def check_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> None:
         kind = locate(node["_target_"], f"{where}._target_", allow)
         if isinstance(kind, type) and not issubclass(kind, Callback):
             raise _no_callback(where, node)
-        _check_on_error(where, node, node.get("on_error", getattr(kind, "on_error", ON_ERROR[0])))
+        check_on_error(where, node, node.get("on_error", getattr(kind, "on_error", ON_ERROR[0])))
 
 
 def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]:
@@ -55,19 +55,13 @@ def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]
         made = build(node, f"{KEY}.{index}", allow)
         if not isinstance(made, Callback):
             raise _no_callback(f"{KEY}.{index}", node)
-        _check_on_error(f"{KEY}.{index}", node, made.on_error)
+        check_on_error(f"{KEY}.{index}", node, made.on_error)
         found.append(made)
     return found
 
 
-def _check_on_error(where: str, node: Mapping[str, Any], value: Any) -> None:
-    if value not in ON_ERROR:
-        what = f"{where}: {node['_target_']} has on_error={value!r}"
-        raise ConfigError(f"{what}, which is none of {', '.join(ON_ERROR)}.")
-
-
 def _no_callback(where: str, node: Mapping[str, Any]) -> ConfigError:
-    hint = "Inherit rtrain.Callback. Callbacks of a framework belong to the trainer: trainer.callbacks"
+    hint = "Inherit rtrain.Callback. What is called on workers, and a framework's own, is trainer.callbacks"
     return ConfigError(f"{where}: {node['_target_']} is not an rtrain.Callback", hint)
 
 

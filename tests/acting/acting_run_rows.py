@@ -106,6 +106,10 @@ LIMITS = [
     acts("trainer.batch_size=4", on=last_step),
 ]
 
+CALLBACKS = shown(
+    "tests/trainers/loops/callbacks/test_worker_callbacks.py::test_a_callback_ends_training_for_good",
+    "trainer.callbacks",
+)
 NEVER_BETTER = "trainer.early_stopping={monitor: val/loss, min_delta: 100, patience: 2}"
 
 

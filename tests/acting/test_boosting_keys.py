@@ -2,7 +2,7 @@
 
 from acting_looks import best_monitor, evaluated_split, last_step, names, threads, weights
 from acting_rows import acts, shown, together
-from acting_run_rows import LOSS, NOT_TRAINED, OWN_LOOP, PLACE, SAVING, STOPS, early_stopping
+from acting_run_rows import CALLBACKS, LOSS, NOT_TRAINED, OWN_LOOP, PLACE, SAVING, STOPS, early_stopping
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/loops/boosting/test_boosting_not_finite.py"
@@ -11,6 +11,7 @@ TWO_WORKERS = "test_two_workers_share_the_rows_and_learn_what_one_process_learns
 ROWS = (
     *NOT_TRAINED,
     *OWN_LOOP,
+    *CALLBACKS,
     *shown(
         f"{NOT_FINITE}::test_a_deciding_metric_that_is_not_finite_fails_the_run_or_ends_it_with_the_checkpoint_before",
         "run.failure.nan_loss",

@@ -2,7 +2,7 @@
 
 from acting_looks import ending, evaluated_split, evaluated_steps, last_step, measured, names, parameters, weights
 from acting_rows import acts, shown, slow, together
-from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, OWN_LOOP, PLACE_AND_SEED
+from acting_run_rows import CALLBACKS, EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, OWN_LOOP, PLACE_AND_SEED
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/jax/test_jax_not_finite.py::TestNotFinite"
@@ -27,6 +27,7 @@ allow: [acting_jax_probes]
     rows = (
         *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
         *OWN_LOOP,
+        *CALLBACKS,
         acts("scaling.use_gpu=true", on=ending, on_workers=None),
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),

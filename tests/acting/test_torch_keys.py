@@ -13,7 +13,7 @@ from acting_looks import (
     weights,
 )
 from acting_rows import acts, refused, shown, together
-from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
+from acting_run_rows import CALLBACKS, EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/torch/test_torch_not_finite.py::TestNotFinite"
@@ -35,6 +35,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
     rows = (
         *PLACE_AND_SEED,
         *EPOCHS,
+        *CALLBACKS,
         *LIMITS,
         *EARLY_STOPPING,
         *NOT_TRAINED,

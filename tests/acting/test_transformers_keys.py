@@ -14,7 +14,7 @@ from acting_looks import (
     weights,
 )
 from acting_rows import acts, shown, slow, together
-from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, OWN_LOOP, PLACE_AND_SEED
+from acting_run_rows import CALLBACKS, EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, OWN_LOOP, PLACE_AND_SEED
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/transformers/test_transformers_not_finite.py::TestNotFinite"
@@ -72,6 +72,7 @@ dataset: {path: table.csv, label: label, split: {val: 0.1, test: 0.1}}
     rows = (
         *NOT_TRAINED,
         *OWN_LOOP,
+        *CALLBACKS,
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),

@@ -19,6 +19,7 @@ from rtrain.trainers.loops.auto import (
     fill_from_dataset,
     fill_lengths,
 )
+from rtrain.trainers.loops.callbacks.build import check_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
@@ -40,6 +41,7 @@ def check_conf(job: Job) -> None:
     refuse_shared_gpu(job.conf.scaling)
     check_float32("jax", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
+    check_callbacks(conf.callbacks, job.allow)
     _check_targets(conf, info, job)
 
 

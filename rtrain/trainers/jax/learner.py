@@ -23,6 +23,8 @@ from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.ranks import ProcessGroup
 from rtrain.trainers.jax.sanity_check import try_rows
 from rtrain.trainers.loops.auto import channels_last_shape
+from rtrain.trainers.loops.callbacks.base import WorkerCallback
+from rtrain.trainers.loops.callbacks.build import build_callbacks
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import TINY, derived_metrics
 from rtrain.trainers.sanity_check import tried, tried_model
@@ -47,7 +49,7 @@ class JaxLearner(Learner):
     def __init__(self, worker: Worker, world: ProcessGroup) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf, info = worker.conf, worker.dataset.info
-        self._info, self._world, self._conf = info, world, conf
+        self._info, self._world, self._conf, self._allow = info, world, conf, worker.allow
         rows = conf.rows_per_step(world.size)
         self._slots = world.slots(rows // conf.accumulate_steps)
         self._eval_slots = world.slots(conf.eval_batch_size * world.size)
@@ -137,6 +139,14 @@ class JaxLearner(Learner):
     def rate(self) -> float | None:
         """Return the learning rate of the next step, if the config says it."""
         return None if self._rate is None else self._rate(self._step)
+
+    def callbacks(self) -> list[WorkerCallback]:
+        """Build the callbacks of the config."""
+        return build_callbacks(self._conf.callbacks, self._allow)
+
+    def learned(self) -> tuple[Any, None]:
+        """Return the weights; the optimizer is part of a compiled step."""
+        return self._at[0], None
 
     def non_finite(self) -> set[str]:
         """Return the names of weights and batch statistics that are not finite."""

@@ -12,6 +12,7 @@ import lightgbm
 from rtrain.datasets.base import DatasetInfo
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.checkpoint_errors import reading
+from rtrain.trainers.lightgbm.callbacks import BeforeRound, build_own
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.inputs import make_dataset, shared_bins
@@ -64,6 +65,8 @@ def train(worker: Worker) -> None:
     params = params if objective is None else {**params, "objective": objective}
     if begin.init is not None and trees is not None:
         rounds.progress.rounds_before = trees.current_iteration()
+    called, by_library = build_own(conf.callbacks, worker.allow, rounds)
+    rounds.call(called, lambda: model[0] if model else None)
     with rounds.control.ending():
         if not rounds.done():
             lightgbm.train(
@@ -74,7 +77,7 @@ def train(worker: Worker) -> None:
                 valid_names=list(evals),
                 feval=[*own, *margins] or None,
                 init_model=trees,
-                callbacks=[Draws(params, rounds), _after_round(rounds, model)],
+                callbacks=[Draws(params, rounds), *by_library, BeforeRound(rounds, model), AfterRound(rounds)],
             )
         if model:
             rounds.end()
@@ -114,18 +117,20 @@ def _eval_sets(worker: Worker, whole: lightgbm.Dataset, params: dict[str, Any]) 
     }
 
 
-def _after_round(rounds: Rounds, model: list[lightgbm.Booster]) -> Callable[[Any], None]:
-    """Return what LightGBM calls after each round."""
+class AfterRound:
+    """What LightGBM calls after each round, and after all other callbacks: it ends training."""
 
-    def after(env: Any) -> None:
-        model[:] = [env.model]
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+        self.order = 1_000_000  # of the instance: LightGBM gives one to those without
+
+    def __call__(self, env: Any) -> None:
+        """Take what LightGBM has measured."""
         found = {f"{split}/{name}": (value, larger) for split, name, value, larger, *_ in env.evaluation_result_list}
         modes = {name: mode_of(name, larger) for name, (_, larger) in found.items()}
-        rounds.after_round({name: value for name, (value, _) in found.items()}, modes)
-        if rounds.done():
+        self._rounds.after_round({name: value for name, (value, _) in found.items()}, modes)
+        if self._rounds.done():
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)
-
-    return after
 
 
 def _copier(model: list[lightgbm.Booster]) -> Callable[[int], Writer]:

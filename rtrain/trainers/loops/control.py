@@ -13,7 +13,7 @@ from rtrain.trainers.loops.finished import LENGTHS, tell_over
 from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.loops.progress import Progress
-from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
+from rtrain.trainers.loops.stopping import CALLBACK, SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 
@@ -54,7 +54,10 @@ class TrainerControl:
 
     def reason(self) -> str:
         """Return why all ranks stop at this step, or an empty string; every rank calls it at every step."""
-        return self.reached() or self.signal.agreed(self.progress.step)
+        reason = self.reached() or self.signal.agreed(self.progress.step)
+        if reason == CALLBACK:
+            self.progress.ended = reason
+        return reason
 
     def over_before(self) -> str:
         """Return why a run that is resumed had ended, and tell the user; an empty string if it had not."""

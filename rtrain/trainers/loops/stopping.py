@@ -10,7 +10,8 @@ from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2
 TIME_LIMIT = "time limit"
-STOPS = ("", TIME_LIMIT, "interrupted", "preempted")
+CALLBACK = "a callback"
+STOPS = ("", CALLBACK, TIME_LIMIT, "interrupted", "preempted")
 """Reasons to stop early, by the number that ranks exchange."""
 SIGNALS = ("interrupted", "preempted")
 """Reasons to stop that leave no time for a last evaluation."""
@@ -40,7 +41,7 @@ class StopSignal:
         self._last: tuple[int, float] | None = None
         """Step and time of the exchange before."""
         self._saved_at, self._request = time.monotonic(), worker.channel.save_requested
-        self._save = False
+        self._save = self._is_asked = False
 
     @property
     def seconds(self) -> float:
@@ -70,6 +71,10 @@ class StopSignal:
         self._save = bool(wishes[1])
         return STOPS[int(wishes[0])]
 
+    def ask(self) -> None:
+        """Have all ranks stop at the next step at which they agree on it: a callback wants it."""
+        self._is_asked = True
+
     def save_agreed(self) -> bool:
         """Return whether all ranks save at the step of the last ``agreed``, because the time for it has come."""
         return self._save
@@ -82,7 +87,8 @@ class StopSignal:
         reason = self._worker.stop_reason
         if reason:
             return STOPS.index(reason) if reason in STOPS else STOPS.index("interrupted")
-        return 1 if self._max_seconds is not None and self.seconds >= self._max_seconds else 0
+        is_over = self._max_seconds is not None and self.seconds >= self._max_seconds
+        return STOPS.index(TIME_LIMIT if is_over else CALLBACK if self._is_asked else "")
 
     def _wants_checkpoint(self) -> bool:
         every = self._worker.run.checkpoint.every_seconds

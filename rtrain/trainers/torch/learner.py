@@ -13,6 +13,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.loops.callbacks.base import WorkerCallback
+from rtrain.trainers.loops.callbacks.build import build_callbacks
 from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.progress import EpochProgress
@@ -123,6 +125,14 @@ class TorchLearner(Learner):
     def rate(self) -> float:
         """Return the learning rate of the next step."""
         return float(self.state.optimizer.param_groups[0]["lr"])
+
+    def callbacks(self) -> list[WorkerCallback]:
+        """Build the callbacks of the config."""
+        return build_callbacks(self._conf.callbacks, self._allow)
+
+    def learned(self) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+        """Return the module, without what a strategy wraps around it, and the optimizer."""
+        return self.state.model, self.state.optimizer
 
     def watch(self, value: float | None) -> None:
         """Move a schedule that watches a metric."""

@@ -17,6 +17,7 @@ from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.torch.process_settings import check_gpu
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.transformers.build import build_model, task_of
+from rtrain.trainers.transformers.callbacks import check_own
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.tokens import open_tokenizer
 
@@ -47,6 +48,7 @@ def check_conf(job: Job) -> None:
     if conf.lora is not None:
         _check_lora(conf.lora)
     check_gpu(job.conf.scaling)
+    check_own(conf.callbacks, job.allow)
     _check_model(conf, info)
 
 

@@ -142,6 +142,9 @@ class Conf(TrainLoopConf, EpochsConf):
     merge_lora: bool = False
     """Also write the model with its adapters merged in, as ``merged/`` in each checkpoint."""
 
+    callbacks: list[Any] = field(default_factory=list)
+    """Callbacks on each worker, by ``_target_``: of transformers, or classes that inherit ``rtrain.WorkerCallback``."""
+
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
 

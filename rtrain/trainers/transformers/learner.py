@@ -17,6 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from rtrain.datasets.base import Batch, Dataset
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.loops.callbacks.base import WorkerCallback
+from rtrain.trainers.loops.callbacks.build import build_callbacks
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.loader import slices
 from rtrain.trainers.loops.tasks import TINY, derived_metrics
@@ -26,6 +28,7 @@ from rtrain.trainers.torch.finite import are_finite, non_finite, weights_of
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
+from rtrain.trainers.transformers.callbacks import KINDS, OfTransformers, shown_arguments
 from rtrain.trainers.transformers.inputs import Inputs
 from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
@@ -50,6 +53,7 @@ class TransformersLearner(Learner):
         self._inputs = Inputs(conf, info, self._task, tokenizer, ranks.device)
         row = next(iter(dataset.splits["train"].own_rows(0, 1)))
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)
+        self._worker = worker
         self._copies, self._skips = Copies(), worker.run.failure.nan_loss == "skip"
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
 
@@ -159,6 +163,22 @@ class TransformersLearner(Learner):
             reduction="none",
             label_smoothing=smoothing,
         )
+
+    def callbacks(self) -> list[WorkerCallback]:
+        """Build the callbacks of the config, those of transformers too."""
+        worker, arguments = self._worker, shown_arguments(self._args, self._conf, str(self._worker.run_dir))
+        model, optimizer = self.learned()
+        parts = {"model": model, "processing_class": self._tokenizer, "optimizer": optimizer}
+        parts["lr_scheduler"] = self._schedule
+        made = build_callbacks(self._conf.callbacks, worker.allow, KINDS)
+        return [
+            one if isinstance(one, WorkerCallback) else OfTransformers(one, arguments, parts, worker.notice)
+            for one in made
+        ]
+
+    def learned(self) -> tuple[Any, torch.optim.Optimizer]:
+        """Return model and optimizer."""
+        return self.model, self._optimizer
 
     def non_finite(self) -> set[str]:
         """Return the names of weights that are not finite."""

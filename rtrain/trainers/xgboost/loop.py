@@ -20,6 +20,7 @@ from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.worker import Worker
+from rtrain.trainers.xgboost.callbacks import build_own
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.draws import Grower, starts_again
 from rtrain.trainers.xgboost.inputs import make_matrix
@@ -75,8 +76,10 @@ def train(worker: Worker) -> None:
         if info.task == "classification" and gives_margins(conf) and "eval_metric" not in conf.params:
             own = [OfMargins(info), *own]
         metrics = Metrics(own, output_margin=objective is not None)
+        rounds.call(build_own(conf.callbacks, worker.allow), lambda: booster)
         with rounds.control.ending():
             while not rounds.done():
+                rounds.before_round()
                 grower.grow(matrix, rounds.progress.rounds_before + rounds.progress.step, objective)
                 rounds.after_round(metrics.measure(booster, evals, rounds.progress.step), MODES)
             rounds.end()

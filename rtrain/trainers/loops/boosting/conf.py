@@ -113,6 +113,9 @@ class BoostingConf(TrainLoopConf):
     metric_functions: list[str] = field(default_factory=list)
     """Metrics of your own, each ``module:function``, called as the library calls one."""
 
+    callbacks: list[Any] = field(default_factory=list)
+    """Callbacks on each worker, by ``_target_``: of the library, or classes that inherit ``rtrain.WorkerCallback``."""
+
     max_seconds: Annotated[float, Field(gt=0)] | None = None
     """Seconds of training, those before a resume counted in; null for no limit."""
 

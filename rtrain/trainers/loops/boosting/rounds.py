@@ -25,6 +25,8 @@ from rtrain.trainers.loops.auto import check_float32, check_roles, dataset_of
 from rtrain.trainers.loops.boosting.conf import BoostingConf
 from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.progress import RoundProgress
+from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
+from rtrain.trainers.loops.callbacks.calls import Callbacks
 from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.loops.control import TrainerControl, is_due
 from rtrain.trainers.loops.directions import check_targets, monitored, not_reported
@@ -178,7 +180,22 @@ class Rounds:
         self.progress = RoundProgress() if folder is None else RoundProgress.load(folder)
         self.control = TrainerControl(worker, conf, ranks, self.progress)
         """Its monitor is known when the library has reported its metrics, whose names only it can tell."""
+        self.callbacks = Callbacks((), self.training(lambda: None), worker.notice)
         self._reason = self.control.over_before()
+
+    def training(self, model: Callable[[], Any]) -> Training:
+        """Return what callbacks see, of which ``model`` returns the Booster."""
+        return Training(self._worker, self.progress, lambda: (model(), None), self.control.signal.ask)
+
+    def call(self, own: Sequence[WorkerCallback], model: Callable[[], Any]) -> None:
+        """Call callbacks from now on."""
+        self.callbacks = Callbacks(own, self.training(model), self._worker.notice)
+        self.callbacks.tell(WorkerCallback.train_begin)
+
+    def before_round(self) -> None:
+        """Call callbacks before a round."""
+        self.callbacks.tell(WorkerCallback.epoch_begin)
+        self.callbacks.tell(WorkerCallback.step_begin, None)
 
     def done(self) -> bool:
         """Return whether no further round is wanted; every worker asks before each round."""
@@ -191,6 +208,7 @@ class Rounds:
         """Write the last checkpoint, and tell why training ends before its last round."""
         if self.control.saves_at_end(self._reason):
             self.checkpoint()
+        self.callbacks.tell(WorkerCallback.train_end)
         self.control.describe_end(self._reason)
 
     def after_round(self, metrics: Mapping[str, float], modes: Mapping[str, str] | None = None) -> None:
@@ -217,8 +235,15 @@ class Rounds:
             self._worker.report(progress.metrics, step=progress.step, epoch=progress.epoch)
             self._check_finite(value)
         progress.judge(value, monitor, 0.0 if early is None else early.min_delta)
+        self._tell_of_round()
         if is_due(self._worker.run.checkpoint.every_steps, progress.step):
             self.checkpoint()
+
+    def _tell_of_round(self) -> None:
+        self.callbacks.tell(WorkerCallback.step_end, None)
+        self.callbacks.tell(WorkerCallback.epoch_end)
+        if self.progress.metrics:
+            self.callbacks.tell(WorkerCallback.evaluated, dict(self.progress.metrics))
 
     def _check_finite(self, value: float) -> None:
         """Fail where the deciding metric is NaN or infinite."""
@@ -257,7 +282,9 @@ class Rounds:
         """Write a checkpoint of this round, once."""
         if self.control.must_save():
             metrics = self.progress.best_metrics if self._rounds_to_predict() else self.progress.metrics
+            self.callbacks.tell(WorkerCallback.before_save)
             self.control.save(self._snapshot, metrics=metrics, score=self._score(metrics))
+            self.callbacks.tell(WorkerCallback.after_save)
 
     def _rounds_to_predict(self) -> int:
         return self.progress.rounds_to_predict(stops_early=self._conf.early_stopping is not None)

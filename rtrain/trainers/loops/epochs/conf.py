@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -172,6 +172,9 @@ class EpochsConf(LimitsConf):
 
     shuffle: bool = True
     """Take the rows of each epoch in a new order; false: in the order of the data."""
+
+    callbacks: list[Any] = field(default_factory=list)
+    """Callbacks on each worker, by ``_target_``: classes of yours that inherit ``rtrain.WorkerCallback``."""
 
     eval_every_epochs: Annotated[int, Field(ge=1)] | None = 1
     """Evaluate after each so many epochs; null for none by epoch."""

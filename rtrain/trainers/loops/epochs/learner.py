@@ -9,6 +9,7 @@ from typing import Any
 
 from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.loops.callbacks.base import WorkerCallback
 from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.epochs.loader import BatchLoader
 from rtrain.trainers.loops.epochs.progress import EpochProgress
@@ -86,6 +87,14 @@ class Learner(ABC):
     def rate(self) -> float | None:
         """Return the learning rate, where there is one."""
         return None
+
+    def callbacks(self) -> Sequence[WorkerCallback]:
+        """Return the callbacks of the config."""
+        return ()
+
+    def learned(self) -> tuple[Any, Any]:
+        """Return what callbacks see as the model, and as its optimizer (None: nothing that they could use)."""
+        return None, None
 
     def watch(self, value: float | None) -> None:  # noqa: B027 (most have no use for it)
         """See the newest value of the metric that decides the best checkpoint, after each evaluation."""

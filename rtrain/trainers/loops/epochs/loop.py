@@ -13,6 +13,8 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.auto import default_monitor, evaluated_split
+from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
+from rtrain.trainers.loops.callbacks.calls import Callbacks
 from rtrain.trainers.loops.collectives import Collectives, Ranks
 from rtrain.trainers.loops.control import TrainerControl, is_due
 from rtrain.trainers.loops.epochs.conf import EpochsConf
@@ -53,6 +55,8 @@ class EpochLoop:
         self.progress = self._resumed()
         self.control = TrainerControl(worker, conf, everyone or ranks, self.progress, monitor)
         self.control.non_finite = learner.non_finite()
+        training = Training(worker, self.progress, learner.learned, self.control.signal.ask)
+        self.callbacks = Callbacks(learner.callbacks(), training, worker.notice)
         self.meter = self._new_meter()
 
     def _resumed(self) -> EpochProgress:
@@ -76,6 +80,7 @@ class EpochLoop:
         self._describe()
         control = self.control
         reason = control.over_before()
+        self.callbacks.tell(WorkerCallback.train_begin)
         while not reason:
             reason = self._train_epoch() or control.reached()
         self.meter.check_any_taken()
@@ -83,6 +88,7 @@ class EpochLoop:
             self._evaluate({}, due=False)
         if control.saves_at_end(reason):
             self._save()
+        self.callbacks.tell(WorkerCallback.train_end)
         self._describe()
         self.worker.life.rest()
         control.describe_end(reason)
@@ -91,10 +97,12 @@ class EpochLoop:
         """Train one epoch, or what is left of it; return why training ends inside of it, or an empty string."""
         progress, one = self.progress, self._next_pass()
         self.meter = self._new_meter()
+        self.callbacks.tell(WorkerCallback.epoch_begin)
         for batch in self.feed.steps(one):
             reason = self._between_steps()
             if reason:
                 return reason
+            self.callbacks.tell(WorkerCallback.step_begin, batch)
             self.learner.seed(seed_step(self.worker.run.seed, self.ranks.rank, progress.step))
             taken = self.learner.take(batch, progress.step)
             progress.step += 1
@@ -103,6 +111,7 @@ class EpochLoop:
             self.meter.add(taken, batch.num_global)
             if progress.step % self.worker.run.log_every_steps == 0:
                 self._report(self.meter.metrics())
+            self.callbacks.tell(WorkerCallback.step_end, batch)
         self.meter.look()
         self._check_rows()
         self._end_epoch()
@@ -132,6 +141,7 @@ class EpochLoop:
         progress, conf, cadence = self.progress, self.conf, self.worker.run.checkpoint
         progress.epoch += 1
         progress.step_in_epoch = 0
+        self.callbacks.tell(WorkerCallback.epoch_end)
         found = self.meter.epoch_metrics()
         due = is_due(conf.eval_every_epochs, progress.epoch) or is_due(conf.eval_every_steps, progress.step)
         is_best = False
@@ -153,6 +163,7 @@ class EpochLoop:
         """
         progress = self.progress
         new = progress.evaluated_step != progress.step
+        values: dict[str, float] = {}
         if new and self.evaluated is not None:
             self.meter.look()
             with self.meter.paused():
@@ -160,10 +171,12 @@ class EpochLoop:
                 values = self.learner.evaluate(self._alive(self.evaluated.steps(self._evaluation_pass())))
             if math.isnan(values.get("loss", 0.0)) and self.worker.run.failure.nan_loss == "raise":
                 raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.way_out)
-            found = found | {f"{self.split}/{name}": value for name, value in values.items()}
+            values = {f"{self.split}/{name}": value for name, value in values.items()}
         progress.evaluated_step = progress.step
-        if found:
-            self._report(found)
+        if found or values:
+            self._report({**found, **values})
+        if values:
+            self.callbacks.tell(WorkerCallback.evaluated, values)
         if not new:
             return False
         self.control.news = progress.news()
@@ -196,7 +209,9 @@ class EpochLoop:
         with self.meter.paused():
             self.learner.settle()
             self.control.check_weights(self.learner.non_finite(), self.learner.way_out)
+            self.callbacks.tell(WorkerCallback.before_save)
             self.control.save(self.snapshot)
+        self.callbacks.tell(WorkerCallback.after_save)
 
     def snapshot(self) -> Writer:
         """Copy what this rank has of a checkpoint, and return what writes the copy."""

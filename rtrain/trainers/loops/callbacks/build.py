@@ -1,0 +1,71 @@
+"""From the config nodes of callbacks to callbacks, and what can be wrong with them before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rtrain.callbacks import Callback, check_on_error
+from rtrain.config.targets.instantiate import build, check_node, locate
+from rtrain.errors import ConfigError
+from rtrain.trainers.loops.callbacks.base import WorkerCallback
+
+KEY = "trainer.callbacks"
+OWN = (WorkerCallback,)
+"""What trainers take whose framework has no callbacks."""
+OTHERS = {"keras": "tensorflow", "lightning": "lightning", "pytorch_lightning": "lightning"}
+"""The trainer of callbacks, by the package that they come from; the others' are refused by the class alone."""
+
+
+def build_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any, ...] = OWN) -> list[Any]:
+    """Build the callbacks of a config.
+
+    Args:
+        nodes: Mappings with ``_target_``.
+        allow: Modules allowed beyond the known frameworks and the project's own.
+        kinds: What the trainer takes.
+
+    Raises:
+        ConfigError: One can't be built, or is not a callback.
+    """
+    found = []
+    for place, node in enumerate(nodes):
+        where = f"{KEY}.{place}"
+        made = build(node, where, allow)
+        if not isinstance(made, kinds):
+            raise _no_callback(where, node, type(made))
+        if isinstance(made, WorkerCallback):
+            check_on_error(where, node, made.on_error)
+        found.append(made)
+    return found
+
+
+def check_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any, ...] = OWN) -> None:
+    """Refuse callbacks that can't be made, without making one.
+
+    Raises:
+        ConfigError: One is not allowed, not there, no callback, or has wrong arguments.
+    """
+    for place, node in enumerate(nodes):
+        where = f"{KEY}.{place}"
+        if not isinstance(node, Mapping):
+            raise ConfigError(
+                f"{where}: must be a mapping.", f"Name a class: {KEY}=[{{_target_: my_module.MyCallback}}]"
+            )
+        check_node(node, where, allow)
+        kind = locate(node["_target_"], f"{where}._target_", allow)
+        if isinstance(kind, type) and not issubclass(kind, kinds):
+            raise _no_callback(where, node, kind)
+        if isinstance(kind, type) and issubclass(kind, WorkerCallback):
+            check_on_error(where, node, node.get("on_error", kind.on_error))
+
+
+def _no_callback(where: str, node: Mapping[str, Any], kind: type) -> ConfigError:
+    trainer = OTHERS.get(kind.__module__.partition(".")[0])
+    if issubclass(kind, Callback):
+        hint = "It is called on the driver: put it into run.callbacks."
+    elif trainer is not None:
+        hint = f"It is one of trainer={trainer}."
+    else:
+        hint = "Inherit rtrain.WorkerCallback."
+    return ConfigError(f"{where}: {node['_target_']} is not a callback that this trainer calls.", hint)
