@@ -125,7 +125,7 @@ RATES = "[0.5, 0.4, 0.3, 0.2, 0.1, 0.05]"
 def _project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("pyproject.toml").write_text("")
-    Path("own.py").write_text(OWN)
+    Path("called_by_libraries.py").write_text(OWN)
     Path("texts.yaml").write_text(TEXTS_YAML)
     rows = "".join(f"{word} {number},{word}\n" for number in range(40) for word in ("good", "bad"))
     Path("texts.csv").write_text(f"text,label\n{rows}")
@@ -151,12 +151,12 @@ def test_a_schedule_of_rates_is_followed_and_resumed_exactly(trainer):
     words = ["dataset=sklearn", "dataset.name=iris", "trainer.num_boost_round=6", f"trainer.params.{rate}=0.5"]
     words += ["run.checkpoint.every_steps=1"]
     schedule = SCHEDULES[trainer] % RATES
-    constant = probabilities(fit(trainer, "{_target_: own.Fail}", *words))
-    whole = probabilities(fit(trainer, f"{{_target_: own.Fail}}, {schedule}", *words))
+    constant = probabilities(fit(trainer, "{_target_: called_by_libraries.Fail}", *words))
+    whole = probabilities(fit(trainer, f"{{_target_: called_by_libraries.Fail}}, {schedule}", *words))
     assert np.abs(whole - constant).max() > 0.01
     Path("fail").touch()
     with pytest.raises(TrainingError) as caught:
-        fit(trainer, f"{{_target_: own.Fail}}, {schedule}", *words)
+        fit(trainer, f"{{_target_: called_by_libraries.Fail}}, {schedule}", *words)
     Path("fail").unlink()
     run = rtrain.resume(caught.value.run_dir)
     assert run.manifest.step == 6
@@ -164,7 +164,12 @@ def test_a_schedule_of_rates_is_followed_and_resumed_exactly(trainer):
 
 
 def test_a_callback_of_xgboost_is_told_of_each_round_and_ends_training():
-    run = fit("xgboost", "{_target_: own.Told, path: told.jsonl}", "trainer.num_boost_round=9", "dataset.split.val=0.2")
+    run = fit(
+        "xgboost",
+        "{_target_: called_by_libraries.Told, path: told.jsonl}",
+        "trainer.num_boost_round=9",
+        "dataset.split.val=0.2",
+    )
     found = lines("told.jsonl")
     rounds = [("before_iteration", "after_iteration")] * 4
     assert [one[0] for one in found] == [
@@ -178,7 +183,7 @@ def test_a_callback_of_xgboost_is_told_of_each_round_and_ends_training():
 
 
 def test_callbacks_of_lightgbm_see_the_last_round_and_end_training():
-    node = "{_target_: own.Stop, at: %d}"
+    node = "{_target_: called_by_libraries.Stop, at: %d}"
     run = fit("lightgbm", node % 3, "trainer.num_boost_round=9")
     assert (run.manifest.exit_reason, run.manifest.step) == ("a callback", 3)
     assert lines("stop.jsonl") == [[0, 9, 0], [1, 9, 0], [2, 9, 0]]
@@ -188,7 +193,7 @@ def test_callbacks_of_lightgbm_see_the_last_round_and_end_training():
 
 
 def test_a_callback_of_transformers_is_told_as_its_trainer_would():
-    run = fit("texts.yaml", "{_target_: own.HF}")
+    run = fit("texts.yaml", "{_target_: called_by_libraries.HF}")
     found = lines("hf.jsonl")
     steps = run.manifest.step
     epoch = ["on_epoch_begin", *["on_step_end"] * (steps // 2), "on_evaluate", "on_save"]
@@ -200,7 +205,7 @@ def test_a_callback_of_transformers_is_told_as_its_trainer_would():
 
 
 def test_what_a_callback_of_transformers_asks_for_is_followed_or_told():
-    run = fit("texts.yaml", "{_target_: own.HF, stops_at: 2, wants: should_save}")
+    run = fit("texts.yaml", "{_target_: called_by_libraries.HF, stops_at: 2, wants: should_save}")
     assert (run.manifest.exit_reason, run.manifest.step) == ("a callback", 2)
     log = (run.path / "logs" / "driver.log").read_text()
     assert log.count("HF sets should_save, which rtrain does not follow: run.checkpoint") == 1
@@ -209,7 +214,7 @@ def test_what_a_callback_of_transformers_asks_for_is_followed_or_told():
 REFUSED = {
     ("texts.yaml", "{_target_: transformers.EarlyStoppingCallback}"): "trainer.early_stopping",
     ("texts.yaml", "{_target_: transformers.integrations.TensorBoardCallback}"): "run.loggers",
-    ("texts.yaml", "{_target_: own.Logging}"): "on_step_end",
+    ("texts.yaml", "{_target_: called_by_libraries.Logging}"): "on_step_end",
     ("xgboost", "{_target_: xgboost.callback.EarlyStopping, rounds: 3}"): "trainer.early_stopping",
     ("lightgbm", "{_target_: lightgbm.early_stopping, stopping_rounds: 3}"): "trainer.early_stopping",
 }
@@ -226,4 +231,4 @@ def test_what_would_wait_for_the_library_s_own_training_is_refused(config, node)
 
 def test_a_callback_of_xgboost_that_returns_another_model_is_named():
     with pytest.raises(TrainingError, match="Replacing returns another model"):
-        fit("xgboost", "{_target_: own.Replacing}", "trainer.num_boost_round=2")
+        fit("xgboost", "{_target_: called_by_libraries.Replacing}", "trainer.num_boost_round=2")

@@ -98,14 +98,14 @@ trainer:
   max_epochs: 2
 dataset: {type: text, path: texts.csv, text: text, label: label}
 """
-WORD = "trainer.callbacks=[{_target_: watch.Watch}]"
+WORD = "trainer.callbacks=[{_target_: seen_on_workers.Watch}]"
 
 
 @pytest.fixture(autouse=True)
 def _project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("pyproject.toml").write_text("")
-    Path("watch.py").write_text(WATCH)
+    Path("seen_on_workers.py").write_text(WATCH)
     Path("texts.yaml").write_text(TEXTS_YAML)
     rows = "".join(f"{word} {number},{word}\n" for number in range(40) for word in ("good", "bad"))
     Path("texts.csv").write_text(f"text,label\n{rows}")
@@ -168,7 +168,7 @@ def test_all_moments_are_told_in_their_order_also_of_a_resumed_run(trainer):
 
 @pytest.mark.parametrize("trainer", list(TRAINERS))
 def test_a_callback_ends_training_for_good(trainer):
-    run = fit(trainer, word="trainer.callbacks=[{_target_: watch.Watch, stops_at: 1}]")
+    run = fit(trainer, word="trainer.callbacks=[{_target_: seen_on_workers.Watch, stops_at: 1}]")
     assert (run.status, run.manifest.exit_reason, run.manifest.step) == ("succeeded", "a callback", 1)
     assert [event.metrics["own/number"] for event in run.events() if "own/number" in event.metrics] == [3]
     assert run.checkpoints
@@ -180,11 +180,11 @@ def test_a_callback_ends_training_for_good(trainer):
     [("torch", "step_end"), *(("lightgbm", one) for one in ("train_begin", "evaluated", "before_save", "train_end"))],
 )
 def test_an_exception_fails_the_run_with_its_place_unless_it_may_happen(trainer, method):
-    node = f"{{_target_: watch.Watch, fails_in: {method}}}"
+    node = f"{{_target_: seen_on_workers.Watch, fails_in: {method}}}"
     with pytest.raises(TrainingError) as caught:
         fit(trainer, word=f"trainer.callbacks=[{node}]")
     assert f"{method} went wrong" in str(caught.value)
-    assert "watch.py" in f"{caught.value.message} {caught.value.hint}"
+    assert "seen_on_workers.py" in f"{caught.value.message} {caught.value.hint}"
     assert Run.load(caught.value.run_dir).status == "failed"
     run = fit(trainer, word=f"trainer.callbacks=[{node[:-1]}, on_error: warn}}]")
     assert run.status == "succeeded"
@@ -195,7 +195,7 @@ def test_an_exception_fails_the_run_with_its_place_unless_it_may_happen(trainer,
 def test_layers_are_frozen_after_an_epoch():
     weights = {}
     for number in (1, 2):
-        node = "{_target_: watch.Freeze, layer: layers.0, after: 1}"
+        node = "{_target_: seen_on_workers.Freeze, layer: layers.0, after: 1}"
         run = fit("torch", f"epochs={number}", "run.checkpoint.best.monitor=null", word=f"trainer.callbacks=[{node}]")
         weights[number] = load_file(run.checkpoints[-1] / "model.safetensors")
     same = {name for name, one in weights[1].items() if torch.equal(one, weights[2][name])}
@@ -203,12 +203,12 @@ def test_layers_are_frozen_after_an_epoch():
 
 
 WRONG = {
-    "watch.Other": "rtrain.WorkerCallback",
-    "watch.OnDriver": "run.callbacks",
+    "seen_on_workers.Other": "rtrain.WorkerCallback",
+    "seen_on_workers.OnDriver": "run.callbacks",
     "keras.callbacks.TerminateOnNaN": "trainer=tensorflow",
-    "watch.Wach": "Watch",
-    "watch.Watch, fails_inn: x": "fails_in",
-    "watch.Watch, on_error: ignore": "fail, warn",
+    "seen_on_workers.Wach": "Watch",
+    "seen_on_workers.Watch, fails_inn: x": "fails_in",
+    "seen_on_workers.Watch, on_error: ignore": "fail, warn",
 }
 
 
