@@ -107,7 +107,7 @@ def test_a_text_that_takes_long_to_parse_is_refused(kind, project, monkeypatch):
     monkeypatch.setattr(grammar_parser, "InputStream", counting)
     write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "vars": LONG[kind]}))
     assert "vars" in refused("evil")
-    assert sum(parsed) < 2 * MAX_PARSED
+    assert sum(parsed) < 3 * MAX_PARSED  # while it is composed, and while it is checked
 
 
 def test_a_prompt_may_be_long_and_a_choice_too(project):
