@@ -237,7 +237,8 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
     except StrangeFileError:
         raise
     except RtrainError as error:
-        raise ConfigError(error.message, "Name a run directory, runs/<name>/<time>-<id>") from error
+        hint = "Name a run directory, runs/<name>/<time>-<id>; run.resume also takes auto, must and never."
+        raise ConfigError(error.message, hint) from error
     return _resumption(run_dir, manifest, composed)
 
 

@@ -23,6 +23,7 @@ from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
 from rtrain.config.diagnostics.meant.schema_keys import key_of_class
+from rtrain.config.diagnostics.meant.spelled import of_sweeper
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
@@ -310,7 +311,10 @@ class _Explainer:
         return replace(found, attempt=f"{command_with(place, f'{found.meant}={value}')} --multirun")
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Diagnostic:
-        return Diagnostic("Hydra's own settings can't be swept", self.places.of_word(match[1]))
+        place = self.places.of_word(match[1])
+        own = of_sweeper(place.command[place.index]) if place is not None else None
+        attempt = command_with(place, own) if place is not None and own is not None else None
+        return Diagnostic("Hydra's own settings can't be swept", place, None, attempt)
 
     def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Diagnostic:
         config, group = match[1], match[2]

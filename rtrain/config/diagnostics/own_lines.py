@@ -53,13 +53,21 @@ class Line:
     def render(self) -> list[str]:
         """Return the place, the line, and the carets where the columns are known."""
         column = f":{self.column}" if self.column else ""
-        out = [f"  --> {shown(Path(self.file))}:{self.line}{column} in {self.function}"]
+        function = f" in {self.function}" if self.function else ""
+        out = [f"  --> {shown(Path(self.file))}:{self.line}{column}{function}"]
         if self.source:
             text, start, end = _within_width(self.source, self.start, self.end)
             out.append(f"  > {self.line:>4} | {text}")
             if start < end:
                 out.append(f"         | {' ' * start}{'^' * (end - start)}")
         return out
+
+
+def line_of_syntax(error: SyntaxError) -> Line:
+    """Return the line that Python can't read."""
+    text = (error.text or "").rstrip()
+    start = max((error.offset or 1) - 1 - (len(text) - len(text.lstrip())), 0)
+    return Line(error.filename or "", error.lineno or 0, "", text.strip(), error.offset or 0, start, start + 1)
 
 
 def own_lines(error: BaseException, scrub: Redactor = NO_SECRETS) -> dict[str, Any]:

@@ -93,6 +93,8 @@ def _hint(error: yaml.MarkedYAMLError, lines: list[str], number: int) -> str | N
         return f"  indent this line like the one above: {indents[0]} spaces, not {indents[1]}"
     if "expected <block end>" in (error.problem or "") and indents[1] != indents[0]:
         return f"  check the indentation: this line has {indents[1]} spaces, the one above {indents[0]}"
+    if re.search(r"[\[{,:] *\$\{", lines[number]) and "'{'" in (error.problem or ""):
+        return '  quote a reference inside of braces or brackets: "${vars.name}"'
     return next((f"  {words}" for pattern, words in _HINTS if re.search(pattern, error.problem or "")), None)
 
 

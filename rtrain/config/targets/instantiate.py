@@ -14,9 +14,16 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from rtrain.config.diagnostics.omegaconf_messages import as_written
-from rtrain.config.diagnostics.own_lines import own_lines, render_lines
+from rtrain.config.diagnostics.own_lines import line_of_syntax, own_lines, render_lines
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
-from rtrain.config.targets.allow_list import FRAMEWORKS, SPECIAL, Untrusted, is_allowed, targets_in
+from rtrain.config.targets.allow_list import (
+    FRAMEWORKS,
+    SPECIAL,
+    Untrusted,
+    is_allowed,
+    modules_with,
+    targets_in,
+)
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import (
     check_complete,
@@ -29,6 +36,8 @@ from rtrain.config.targets.harmless import is_harmless, unwanted_argument
 from rtrain.errors import ConfigError, TargetError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
+MOST_MEANT = 3
+"""Most names that one may be the beginning of."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)(\.[^\W\d]\w*)*")
 
 
@@ -198,7 +207,9 @@ def refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Se
     """
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
         example = "torch.optim.SGD" if where.endswith("_target_") else "my_module:function"
-        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", f"  e.g. {example}")
+        own = [f"{module}.{path}" for module in modules_with(path)] if path.isidentifier() else []
+        hint = did_you_mean(*own) if own else f"e.g. {example}"
+        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", f"  {hint}")
     dotted = path.replace(":", ".")
     if not is_allowed(dotted, allow, roots):
         top = dotted.partition(".")[0]
@@ -291,7 +302,7 @@ def _module_hint(name: str, path: str) -> str:
 def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
     message = f"{where}: importing {name} failed: {type(error).__name__}: {getattr(error, 'msg', None) or error}"
     if isinstance(error, SyntaxError):
-        return ConfigError(message, f"  --> {error.filename}:{error.lineno}")
+        return ConfigError(message, "\n".join(line_of_syntax(error).render()))
     return ConfigError(message, raised_at(error))
 
 
@@ -305,8 +316,12 @@ def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> 
     mark = ":" if path.startswith(f"{walked}:") else "."
     if mark == ":":  # a function or class is meant, not what the module imports
         known = [one for one in known if not isinstance(vars(found).get(one), ModuleType)]
-    meant = closest(name, known)
-    hint = f"  {did_you_mean(f'{walked}{mark}{meant}')}" if meant else None
+    longer = [one for one in known if one.startswith(name)]  # RandomForestClassifier, RandomForestRegressor
+    meant = longer if 1 < len(longer) <= MOST_MEANT else [closest(name, known)]
+    hint = f"  {did_you_mean(*(f'{walked}{mark}{one}' for one in meant))}" if meant[0] else None
+    if hint is None and (file := re.fullmatch(r"([\w./-]+)\.py[:.](\w+)", path)):
+        module = file[1].strip("./").replace("/", ".")
+        hint = f"  {did_you_mean(f'{module}.{file[2]}')}"
     return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
 
 

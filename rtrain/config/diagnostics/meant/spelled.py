@@ -55,6 +55,12 @@ def spellings(sign: str, key: str, value: str | None, default: Any, *, is_built:
     yield f"{sign}{key}=[{value}]"
 
 
+def of_sweeper(word: str) -> str | None:
+    """Return the word that varies what Hydra's sweeper would: ``lr=1,2`` for ``hydra.sweeper.params.lr=1,2``."""
+    match = re.fullmatch(r"\+*hydra\.sweeper\.params\.(.+=.+)", word)
+    return match[1] if match else None
+
+
 def varies(word: str) -> bool:
     """Return whether a word gives several values, or a range of them."""
     value = word.partition("=")[2]

@@ -30,6 +30,7 @@ _CLASS = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
 _SEVERAL = re.compile(r"([^\s;,=]+)[\s;,]+([A-Za-z_][\w./]*=\S+)")
 """The rest of two overrides that are typed as one word: ``epochs=3 lr=0.1``."""
 _LIST = re.compile(r"\[([^\[\]{}]+,[^\[\]{}]+)\]")
+_NUMBERS = re.compile(r"-?[\d.e-]+(, *-?[\d.e-]+)+")
 MOST_LISTED = 8
 """Most keys of a section that a message lists."""
 MOST_TRIED = 6
@@ -118,6 +119,8 @@ class Values:
                 return meaning.sentence
         if value is not None and (note := of_environment(value)) is not None:
             return note
+        if isinstance(place, FileLocation) and value is not None and _NUMBERS.fullmatch(value):
+            return f"a list has brackets: [{value}]"
         if isinstance(place, FileLocation) and value in ("None", "nil"):
             return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))

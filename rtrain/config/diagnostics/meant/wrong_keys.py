@@ -28,7 +28,7 @@ from rtrain.config.diagnostics.meant.schema_keys import (
     plugins_with,
     read_whole,
 )
-from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
+from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, of_sweeper, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
@@ -87,7 +87,8 @@ class WrongKeys:
         if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
-        own = self._users_own(key, place) or self._own_argument(key, place)
+        own = of_sweeper(place.command[place.index])
+        own = own or self._users_own(key, place) or self._own_argument(key, place)
         if own is not None:
             return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
@@ -97,6 +98,9 @@ class WrongKeys:
                 return Diagnostic(message, place, note=meaning.sentence)
             short = in_own_words(own_key, key, meaning.key)
             values = [meaning.value] if meaning.value is not None else [value]
+            refused = self.checked(place, f"{sign}{short}={values[0]}") if first is None else None
+            if isinstance(refused, IdleKeyError):  # another value, or key, would be another wish
+                return Diagnostic(message, place, note=self._said_of(expand_key(meaning.key), value, refused))
             if meaning.value is None and value and first is None and value[0] not in "'\"":
                 values += [one for one in rewritten(value) if "[" not in one]
             words = (self.checked_word(place, sign, short, one) for one in values)
@@ -108,10 +112,7 @@ class WrongKeys:
                 attempt = command_with(place, *axis, word)
                 return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
             if first is None:
-                first, refused = meaning, self.checked(place, f"{sign}{short}={values[0]}")
-                why = self._said_of(expand_key(meaning.key), value, refused)
-                if isinstance(refused, IdleKeyError):  # another key would be another wish
-                    return Diagnostic(message, place, note=why)
+                first, why = meaning, self._said_of(expand_key(meaning.key), value, refused)
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:
             return Diagnostic(message, place, note=others)
