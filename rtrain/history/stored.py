@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from rtrain.history.places import Place
@@ -28,5 +27,4 @@ def stored_rows(url: str) -> Iterator[Row]:
 
 def _row(run: StoredRun) -> Row:
     place = Place(run.folder.url, "run", "")
-    facts = manifest_facts(place, run.manifest)
-    return Row(place, float(facts.get("started") or 0.0), json.dumps(facts))
+    return Row.of(place, manifest_facts(place, run.manifest))
