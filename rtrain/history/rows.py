@@ -18,7 +18,7 @@ from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
 from rtrain.runs.labels import Labels, read_labels
 from rtrain.runs.lock import is_locked
-from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, manifest_of
+from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
 from rtrain.runs.nested import flat
 from rtrain.runs.plain_files import read_json
 from rtrain.storage.stores import is_url
@@ -144,13 +144,14 @@ def _live_status(path: Path, host: object) -> str:
 def read_facts(place: Place) -> dict[str, Any]:
     """Return what the files of a run, a trial or a sweep say, as plain data. Whatever they hold, it is a row."""
     path = Path(place.path)
+    name = SWEEP if place.kind == "sweep" else FILE_NAME
     try:
-        stored = read_json(path, SWEEP if place.kind == "sweep" else FILE_NAME)
-        found = _sweep_facts(stored) if place.kind == "sweep" else _run_facts(stored)
+        stored = read_json(path, name)
+        found = _sweep_facts(stored) if place.kind == "sweep" else _facts_of(stored)
     except FileNotFoundError:
         found = {"status": DAMAGED, "problem": f"there is no {FILE_NAME}"}
     except (*ERRORS, RtrainError) as error:
-        found = {"status": DAMAGED, "problem": f"its manifest can't be read: {error}"}
+        found = {"status": DAMAGED, "problem": f"its {name} can't be read: {what_is_wrong(error)}"}
     return _named(place, found, read_labels(path))
 
 
@@ -186,6 +187,14 @@ def _short_id(path: Path, kind: str) -> str:
 def _trial_number(path: Path) -> int | str:
     found = TRIAL.match(path.name)
     return int(found[1]) if found else path.name
+
+
+def _facts_of(stored: Any) -> dict[str, Any]:
+    try:
+        return _run_facts(stored)
+    except ERRORS:
+        check_kinds(stored)  # says which field it is
+        raise
 
 
 def _run_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,7 +255,7 @@ def _problem(stored: Mapping[str, Any]) -> str | None:
     try:
         manifest_of(stored)
     except ERRORS as error:
-        return f"its manifest lacks something: {error}"
+        return f"its manifest is damaged: {what_is_wrong(error)}"
     return None
 
 

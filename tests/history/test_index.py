@@ -11,6 +11,7 @@ import sys
 import pytest
 from made_runs import add_checkpoint, make_run, make_sweep
 
+from rtrain.errors import RtrainError
 from rtrain.history import index, rows
 from rtrain.history.index import index_path, list_rows
 from rtrain.history.where import matching
@@ -181,6 +182,30 @@ def test_a_manifest_that_is_damaged_or_of_another_version_is_a_row_that_says_so(
     assert row.status == status
     assert row.get("problem")
     json.dumps(row.facts)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        (None, "[]", "it is not a mapping"),
+        (None, '{"a": "b', "it is not JSON: Unterminated string"),
+        ("metrics", "x", "metrics is not a mapping"),
+        ("checkpoints", {}, "checkpoints is not a list"),
+        ("overrides", 3, "overrides is not a list"),
+        ("config", [], "config is not a mapping"),
+        ("step", "ten", "step is not a whole number"),
+        ("seed", None, "seed is not a whole number"),
+    ],
+)
+def test_what_is_damaged_is_named_with_a_way_to_train_it_again(field, value, said, project):
+    run = make_run(project / "runs")
+    (run / "config.yaml").touch()
+    known = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(value if field is None else json.dumps({**known, field: value}))
+    assert said in listed()[run.name].get("problem")
+    with pytest.raises(RtrainError, match=said) as caught:
+        read_manifest(run)
+    assert f"rtrain fit {run}/config.yaml" in str(caught.value.hint)
 
 
 def test_a_manifest_behind_a_link_is_not_read(project, tmp_path):
