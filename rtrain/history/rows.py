@@ -155,9 +155,9 @@ def read_facts(place: Place) -> dict[str, Any]:
     return _named(place, found, read_labels(path))
 
 
-def manifest_facts(place: Place, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the manifest of a run says that is kept elsewhere, in a store say."""
-    return _named(place, _run_facts(manifest), Labels())
+def manifest_facts(place: Place, manifest: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """Return what the manifest and the labels of a run say that is kept elsewhere, in a store say."""
+    return _named(place, _run_facts(manifest), labels)
 
 
 def _named(place: Place, found: dict[str, Any], labels: Labels) -> dict[str, Any]:
