@@ -25,7 +25,7 @@ from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.loggers.base import LoggedRun
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
-from rtrain.runs.checkpoints import RECORD_NAME, Retention
+from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
 from rtrain.runs.files import named_errors
@@ -186,12 +186,14 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
     before, changes = resumption.manifest, describe_changes(resumption.changed)
     ended = how_it_was_cut_off(resumption.run_dir, before)
-    for text in [ended, notice, "going on with " + ", ".join(changes) if changes else None]:
+    changed = f"resuming with {', '.join(changes)}" if changes else None
+    anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training begins at the start"
+    for text in (ended, notice, changed, anew):
         if text is not None:
             observer.notice(text)
     entry = {
         "time": manifest.started_at,
-        "command": manifest.command,
+        "command": prepared.composed.command_resuming(resumption.run_dir),
         "changed": changes,
         "status_before": before.status,
         "exit_reason_before": before.exit_reason,

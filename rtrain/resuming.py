@@ -14,6 +14,7 @@ from rtrain.config.targets.moved import with_names_of_now
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on
+from rtrain.printable import printable
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
@@ -203,7 +204,7 @@ def describe_changes(changed: Mapping[str, tuple[Any, Any]]) -> list[str]:
 
 def _shown(values: tuple[Any, Any]) -> str:
     before, now = values
-    return f"{before} -> {now}"
+    return printable(f"{before} -> {now}")  # a note may have several lines
 
 
 def _home(composed: Composed) -> Path:

@@ -55,6 +55,8 @@ def _trials(sweep: Path) -> list[Path]:
 
 
 def _conf(to: str, keys: Mapping[str, Any], manifest: Manifest) -> Any:
+    if to not in (known := schemas().logger):
+        raise ConfigError(f"there is no logger '{to}'.", nearest_or_all(to, known))
     own = (manifest.config.get("run", {}).get("loggers") or {}).get(to) or {}
     try:
         return logger_conf(to, {**own, **keys}, schemas())

@@ -88,6 +88,7 @@ def test_a_run_whose_schedule_is_as_long_as_the_run_is_not_extended(tmp_path, co
 def test_its_record_goes_on_too(begun):
     run = rtrain.resume(begun.path, TO_THE_END)
     (entry,) = run.manifest.resumes
+    assert entry["command"] == ["rtrain", "resume", str(begun.path.absolute()), *TO_THE_END]
     assert entry["changed"] == ["trainer.max_epochs: 20 -> 2", "trainer.max_steps: 30 -> None"]
     assert (entry["status_before"], run.status) == ("succeeded", "succeeded")
     assert (run.manifest.run_id, run.manifest.started_at) == (begun.manifest.run_id, begun.manifest.started_at)

@@ -77,3 +77,9 @@ class Composed:
         """The command line that trains it, secrets masked."""
         more = [] if self.config_dir is None else ["--config-dir", self.config_dir]
         return ["rtrain", "fit", str(self.config_path or self.config_name), *more, *self.overrides]
+
+    def command_resuming(self, run_dir: Path) -> list[str]:
+        """Return the command line that resumed a run, secrets masked."""
+        if self.config_path is None or self.config_path.parent != run_dir.absolute():
+            return self.command  # run.resume
+        return ["rtrain", "resume", str(self.config_path.parent), *self.overrides]

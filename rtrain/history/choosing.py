@@ -86,6 +86,8 @@ def _own_value(row: Row, goal: Goal) -> float | None:
 def ordered(rows: Sequence[Row], by: str | None) -> list[Row]:
     """Return the rows in the order of a field, rows without it last; with ``-`` before its name the largest first.
 
+    Best values of different metrics don't compare: ``best`` keeps those of a metric together.
+
     Args:
         rows: The newest first, which is their order if ``by`` is None.
         by: The name of a field.
@@ -98,6 +100,9 @@ def ordered(rows: Sequence[Row], by: str | None) -> list[Row]:
     name = Fields(rows).find(by.lstrip("-"))
     known = [row for row in rows if row.get(name) is not None]
     known.sort(key=lambda row: _sortable(row.get(name)), reverse=by.startswith("-"))
+    if name == "best":
+        monitored = Counter(row.get("monitor") for row in known)
+        known.sort(key=lambda row: (-monitored[row.get("monitor")], str(row.get("monitor"))))
     return known + [row for row in rows if row.get(name) is None]
 
 

@@ -7,7 +7,8 @@ import platform
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,8 @@ from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
 from rtrain.runs.labels import Labels, read_labels
 from rtrain.runs.lock import is_locked
-from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, manifest_of
+from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
+from rtrain.runs.nested import flat
 from rtrain.runs.plain_files import read_json
 from rtrain.storage.stores import is_url
 
@@ -25,6 +27,8 @@ SHORT_ID = re.compile(r"-([0-9a-f]{4,8})$")
 """Ends the name of a run directory, or of a sweep."""
 TRIAL = re.compile(r"(\d+)-")
 """Begins the name of a trial's folder."""
+CONFIG = "config."
+"""Begins the names of the facts of the config."""
 DAMAGED = "damaged"
 """Status of a run whose manifest can't be read."""
 KILLED = "killed"
@@ -33,30 +37,70 @@ ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError)
 """What a file of any content may lead to while it is read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of a row as they are kept: of thousands of rows few are asked for more than a few of them."""
+
+    names: tuple[str, ...]
+    """Those of the config come last. Rows may share them."""
+    own: str
+    """The values of all others, as JSON."""
+    config: str
+    """The values of the config, as JSON."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Facts:
+        """Return what is kept of plain facts."""
+        own = {name: value for name, value in facts.items() if not name.startswith(CONFIG)}
+        config = {name: value for name, value in facts.items() if name.startswith(CONFIG)}
+        return cls((*own, *config), json.dumps(list(own.values())), json.dumps(list(config.values())))
+
+
 class Row:
     """One run, trial or sweep of the list.
 
     Args:
         place: Its folder, or its URL.
         started: Seconds since 1970; 0 if unknown.
-        data: Its facts, as JSON.
+        kept: Its facts.
     """
 
-    def __init__(self, place: Place, started: float, data: str) -> None:
-        self.place, self.kind, self.started, self._data = place.path, place.kind, started, data
+    def __init__(self, place: Place, started: float, kept: Facts) -> None:
+        self.place, self.kind, self.started, self._kept = place.path, place.kind, started, kept
+
+    @classmethod
+    def of(cls, place: Place, facts: Mapping[str, Any]) -> Row:
+        """Return the row of a run whose facts are known."""
+        return cls(place, float(facts.get("started") or 0.0), Facts.of(facts))
 
     @property
     def path(self) -> Path:
         """The folder, of a run that is not in a store."""
         return Path(self.place)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its facts; rows may share them."""
+        return self._kept.names
+
     @cached_property
-    def facts(self) -> dict[str, Any]:
-        """What its files say, by name; of the config and the metrics each value: ``config.trainer.optimizer.lr``."""
-        found: dict[str, Any] = json.loads(self._data)
+    def _own(self) -> dict[str, Any]:
+        """The facts that are not of the config."""
+        found: dict[str, Any] = dict(zip(self.names, json.loads(self._kept.own), strict=False))
         if found["status"] == "running" and not is_url(self.place):
             found["status"] = _live_status(self.path, found.get("host"))
         return found
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved config, flat, with ``config.`` before each key."""
+        values = json.loads(self._kept.config)
+        return dict(zip(self.names[len(self.names) - len(values) :], values, strict=True))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What its files say, by name; of the config and the metrics each value: ``config.trainer.optimizer.lr``."""
+        return {**self._own, **self.config}
 
     def get(self, name: str) -> Any:
         """Return a fact; None if the run has none of that name."""
@@ -64,32 +108,29 @@ class Row:
             return max(0.0, time.time() - self.started) if self.started else None
         if name == "seconds" and self.status == "running":
             return self.get("age")
-        return self.place if name == "path" else self.facts.get(name)
+        if name == "path":
+            return self.place
+        return (self.config if name.startswith(CONFIG) else self._own).get(name)
 
     @property
     def id(self) -> str:
         """The short id: of a trial that of its sweep and its number, ``330826/3``."""
-        return str(self.facts["id"])
+        return str(self._own["id"])
 
     @property
     def name(self) -> str:
         """``run.name``; of a sweep, that of its trials, or ``sweep.name``."""
-        return str(self.facts["name"])
+        return str(self._own["name"])
 
     @property
     def status(self) -> str:
         """As the manifest says it, or ``killed`` or ``damaged``."""
-        return str(self.facts["status"])
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The resolved config, flat, with ``config.`` before each key."""
-        return {name: value for name, value in self.facts.items() if name.startswith("config.")}
+        return str(self._own["status"])
 
     @property
     def metrics(self) -> dict[str, float | None]:
         """The latest value of each metric."""
-        return {name[8:]: value for name, value in self.facts.items() if name.startswith("metrics.")}
+        return {name[8:]: value for name, value in self._own.items() if name.startswith("metrics.")}
 
 
 def _live_status(path: Path, host: object) -> str:
@@ -103,19 +144,20 @@ def _live_status(path: Path, host: object) -> str:
 def read_facts(place: Place) -> dict[str, Any]:
     """Return what the files of a run, a trial or a sweep say, as plain data. Whatever they hold, it is a row."""
     path = Path(place.path)
+    name = SWEEP if place.kind == "sweep" else FILE_NAME
     try:
-        stored = read_json(path, SWEEP if place.kind == "sweep" else FILE_NAME)
-        found = _sweep_facts(stored) if place.kind == "sweep" else _run_facts(stored)
+        stored = read_json(path, name)
+        found = _sweep_facts(stored) if place.kind == "sweep" else _facts_of(stored)
     except FileNotFoundError:
         found = {"status": DAMAGED, "problem": f"there is no {FILE_NAME}"}
     except (*ERRORS, RtrainError) as error:
-        found = {"status": DAMAGED, "problem": f"its manifest can't be read: {error}"}
+        found = {"status": DAMAGED, "problem": f"its {name} can't be read: {what_is_wrong(error)}"}
     return _named(place, found, read_labels(path))
 
 
-def manifest_facts(place: Place, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the manifest of a run says that is kept elsewhere, in a store say."""
-    return _named(place, _run_facts(manifest), Labels())
+def manifest_facts(place: Place, manifest: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """Return what the manifest and the labels of a run say that is kept elsewhere, in a store say."""
+    return _named(place, _run_facts(manifest), labels)
 
 
 def _named(place: Place, found: dict[str, Any], labels: Labels) -> dict[str, Any]:
@@ -145,6 +187,14 @@ def _short_id(path: Path, kind: str) -> str:
 def _trial_number(path: Path) -> int | str:
     found = TRIAL.match(path.name)
     return int(found[1]) if found else path.name
+
+
+def _facts_of(stored: Any) -> dict[str, Any]:
+    try:
+        return _run_facts(stored)
+    except ERRORS:
+        check_kinds(stored)  # says which field it is
+        raise
 
 
 def _run_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,9 +243,9 @@ def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
-    flat = {f"config.{name}": value for name, value in flattened(stored.get("config") or {})}
-    flat |= {f"metrics.{name}": _number(value) for name, value in (stored.get("metrics") or {}).items()}
-    return flat | {f"values.{name}": value for name, value in (stored.get("values") or {}).items()}
+    found = dict(flat(stored.get("config") or {}, before=CONFIG))
+    found |= {f"metrics.{name}": _number(value) for name, value in (stored.get("metrics") or {}).items()}
+    return found | {f"values.{name}": value for name, value in (stored.get("values") or {}).items()}
 
 
 def _problem(stored: Mapping[str, Any]) -> str | None:
@@ -205,7 +255,7 @@ def _problem(stored: Mapping[str, Any]) -> str | None:
     try:
         manifest_of(stored)
     except ERRORS as error:
-        return f"its manifest lacks something: {error}"
+        return f"its manifest is damaged: {what_is_wrong(error)}"
     return None
 
 
@@ -229,16 +279,6 @@ def _sweep_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
         "axes": [str(axis["key"]).lstrip("+") for axis in stored.get("axes") or ()],
     }
     return _known(facts)
-
-
-def flattened(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value of a nested mapping by its path with dots; lists and empty mappings are values."""
-    for key, value in config.items():
-        name = f"{before}{key}"
-        if isinstance(value, dict) and value:
-            yield from flattened(value, f"{name}.")
-        else:
-            yield name, value
 
 
 def _timestamp(text: object) -> float | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from rtrain.history.places import Place
 from rtrain.history.rows import Row, manifest_facts
+from rtrain.runs.labels import FILE_NAME as LABELS
+from rtrain.runs.labels import Labels, labels_of
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, runs_below
-from rtrain.storage.folders import open_folder
+from rtrain.storage.folders import open_folder, read_json
 from rtrain.storage.stores import errors_named
 
 
@@ -28,5 +29,12 @@ def stored_rows(url: str) -> Iterator[Row]:
 
 def _row(run: StoredRun) -> Row:
     place = Place(run.folder.url, "run", "")
-    facts = manifest_facts(place, run.manifest)
-    return Row(place, float(facts.get("started") or 0.0), json.dumps(facts))
+    return Row.of(place, manifest_facts(place, run.manifest, _labels(run)))
+
+
+def _labels(run: StoredRun) -> Labels:
+    """Return the labels of a copy, as they were when it was copied; those of a file that can't be read are none."""
+    try:
+        return labels_of(patiently(lambda: read_json(run.folder, LABELS)))
+    except (FileNotFoundError, ValueError, TypeError):
+        return Labels()

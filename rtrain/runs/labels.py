@@ -43,12 +43,17 @@ class Labels:
 def read_labels(folder: Path) -> Labels:
     """Return the labels of a run directory or a sweep; those of a file that can't be read are none."""
     try:
-        return _labels_of(read_json(folder, FILE_NAME))
+        return labels_of(read_json(folder, FILE_NAME))
     except (OSError, ValueError, TypeError):
         return Labels()
 
 
-def _labels_of(stored: Mapping[str, Any]) -> Labels:
+def labels_of(stored: Mapping[str, Any]) -> Labels:
+    """Return what was read of a file of labels.
+
+    Raises:
+        TypeError: It holds something else.
+    """
     if not isinstance(stored, Mapping):
         raise TypeError("labels are a mapping")
     tags, removed = (tuple(map(str, stored.get(name) or ())) for name in ("tags", "removed"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
@@ -16,6 +19,16 @@ SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"
 CONFIG_NAME = "config.yaml"
 """Of the config from which a run is resumed."""
+
+
+_KINDS: dict[str, tuple[type, str]] = {
+    "str": (str, "a text"),
+    "int": (int, "a whole number"),
+    "list": (list, "a list"),
+    "dict": (dict, "a mapping"),
+    "Mapping": (dict, "a mapping"),
+}
+"""What JSON has for the types of a manifest's fields."""
 
 
 def utc_now() -> str:
@@ -142,7 +155,9 @@ def read_manifest(run_dir: Path) -> Manifest:
         lacks = f"it has no {FILE_NAME}" if run_dir.is_dir() else "there is no such folder"
         raise RtrainError(f"{run_dir} is no run directory: {lacks}.", run_near(run_dir)) from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error!r}") from error
+        config = run_dir / CONFIG_NAME
+        again = f"Train it again: rtrain fit {quote(str(config))}" if config.is_file() else None
+        raise RtrainError(f"{path} can't be read: {what_is_wrong(error)}.", again) from error
 
 
 def manifest_of(stored: Mapping[str, Any]) -> Manifest:
@@ -153,9 +168,36 @@ def manifest_of(stored: Mapping[str, Any]) -> Manifest:
         ValueError: A name leads out of the run directory.
     """
     known = {f.name for f in fields(Manifest)}
+    check_kinds(stored)
     check_places(stored)
     _check_texts(stored)
+    required = [one.name for one in fields(Manifest) if one.default is MISSING and one.default_factory is MISSING]
+    if missing := [name for name in required if name not in stored]:
+        raise TypeError(f"it lacks {', '.join(missing)}")
     return Manifest(**{key: value for key, value in stored.items() if key in known})
+
+
+def what_is_wrong(error: Exception) -> str:
+    """Return why a manifest can't be read, for users."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def check_kinds(stored: object) -> None:
+    """Check that what was read of a manifest is a mapping, and that its fields are of the kinds that they are.
+
+    Raises:
+        TypeError: Names a field that is of another kind.
+    """
+    if not isinstance(stored, dict):
+        raise TypeError("it is not a mapping")
+    for one in fields(Manifest):
+        declared = str(one.type)
+        kind, name = _KINDS[re.split(r"\W", declared)[0]]
+        value = stored.get(one.name, None if declared.endswith("| None") else kind())
+        if not (isinstance(value, kind) or (value is None and declared.endswith("| None"))):
+            raise TypeError(f"{one.name} is not {name}")
 
 
 def check_places(stored: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shlex import join
@@ -15,6 +15,7 @@ from rtrain.loggers.registry import LOGGERS
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import to_json
 from rtrain.runs.manifest import Manifest, utc_now
+from rtrain.runs.nested import flat
 from rtrain.tracking.delivery import Delivery
 
 
@@ -73,7 +74,8 @@ def logged_run(run_dir: Path, manifest: Manifest, sweep: Path | None) -> LoggedR
         sweep: The folder of the sweep that it is a trial of.
     """
     changed = [key for resume in manifest.resumes for key in resume.get("changed", ())]
-    parameters, section = dict(flat(manifest.config)), manifest.config.get("run", {})
+    parameters = {name: _parameter(value) for name, value in flat(manifest.config)}
+    section = manifest.config.get("run", {})
     facts = {
         "command": join(manifest.command),
         "run_dir": str(run_dir),
@@ -106,15 +108,9 @@ def outcome_of(run_dir: Path, manifest: Manifest) -> Outcome:
     )
 
 
-def flat(config: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the keys of a config with dots, and what they are: lists and empty mappings as JSON."""
-    for key, value in config.items():
-        name = f"{where}{key}"
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{name}.")
-        else:
-            plain = value is None or isinstance(value, str | int | float)
-            yield name, value if plain else to_json(value)
+def _parameter(value: Any) -> Any:
+    """Return a value of the config as trackers take it: lists and empty mappings as JSON."""
+    return value if value is None or isinstance(value, str | int | float) else to_json(value)
 
 
 def _is_among(name: str, changed: Any) -> bool:

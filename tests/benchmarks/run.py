@@ -208,6 +208,7 @@ def records(times: int, num_megabytes: int = 500, seconds: int = 10) -> None:
     """What checkpoints, manifest and events cost a training that goes on."""
     _print_of("blocked.py", times, num_megabytes)
     _print_of("overhead.py", seconds)
+    _print_of("tracked.py", seconds)
 
 
 def sweeps(times: int, num_epochs: int = 15, num_seeds: int = 4) -> None:

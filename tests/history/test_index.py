@@ -11,8 +11,10 @@ import sys
 import pytest
 from made_runs import add_checkpoint, make_run, make_sweep
 
+from rtrain.errors import RtrainError
 from rtrain.history import index, rows
 from rtrain.history.index import index_path, list_rows
+from rtrain.history.where import matching
 from rtrain.runs.labels import change_note, change_tags
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import read_manifest
@@ -62,6 +64,27 @@ def test_runs_that_are_gone_are_forgotten(project):
     assert listed() == {}
     with sqlite3.connect(index_path()) as file:
         assert file.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("lost", ["DELETE FROM shapes", "DELETE FROM runs", "UPDATE runs SET shape = 'other'"])
+def test_what_the_index_has_lost_is_read_again(lost, project):
+    run, sweep = make_run(project / "runs"), make_sweep(project / "runs")
+    facts = {name: row.facts for name, row in listed().items()}
+    with sqlite3.connect(index_path(), isolation_level=None) as file:
+        file.execute(lost)
+    assert {name: row.facts for name, row in listed().items()} == facts
+    assert {run.name, sweep.name} < set(facts)
+
+
+def test_runs_share_the_names_of_their_facts_and_a_condition_reads_configs_only_if_it_names_them(project):
+    for number in range(3):
+        make_run(project / "runs", short_id=f"{number:04x}", config={"trainer": {"type": "torch", "lr": number}})
+    listed()
+    rows = list_rows()
+    assert len({id(row.names) for row in rows}) == 1
+    assert len(matching(rows, "trainer == torch and val/loss < 1")) == 3
+    assert not any("config" in vars(row) for row in rows)
+    assert [row.config["config.trainer.lr"] for row in matching(rows, "lr == 2")] == [2]
 
 
 def test_folders_beside_the_listed_one_stay_in_the_index(project):
@@ -161,6 +184,30 @@ def test_a_manifest_that_is_damaged_or_of_another_version_is_a_row_that_says_so(
     json.dumps(row.facts)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        (None, "[]", "it is not a mapping"),
+        (None, '{"a": "b', "it is not JSON: Unterminated string"),
+        ("metrics", "x", "metrics is not a mapping"),
+        ("checkpoints", {}, "checkpoints is not a list"),
+        ("overrides", 3, "overrides is not a list"),
+        ("config", [], "config is not a mapping"),
+        ("step", "ten", "step is not a whole number"),
+        ("seed", None, "seed is not a whole number"),
+    ],
+)
+def test_what_is_damaged_is_named_with_a_way_to_train_it_again(field, value, said, project):
+    run = make_run(project / "runs")
+    (run / "config.yaml").touch()
+    known = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(value if field is None else json.dumps({**known, field: value}))
+    assert said in listed()[run.name].get("problem")
+    with pytest.raises(RtrainError, match=said) as caught:
+        read_manifest(run)
+    assert f"rtrain fit {run}/config.yaml" in str(caught.value.hint)
+
+
 def test_a_manifest_behind_a_link_is_not_read(project, tmp_path):
     run = make_run(project / "runs")
     (run / "manifest.json").rename(tmp_path / "secret.json")
@@ -196,7 +243,7 @@ def test_other_facts_are_another_version_of_the_index(project):
     """What an index of this version lacks would stay missing: whoever changes this list counts ``VERSION`` up."""
     run, sweep = make_run(project / "runs"), make_sweep(project / "runs")
     facts = {name for row in (listed()[run.name], listed()[sweep.name]) for name in row.facts if "." not in name}
-    assert index.VERSION == 1
+    assert index.VERSION == 2
     assert facts == {
         *("id", "kind", "name", "status", "reason", "trainer", "seed", "started", "ended", "seconds", "step", "epoch"),
         *("best", "monitor", "mode", "checkpoints", "size", "resumes", "overrides", "tags", "note"),

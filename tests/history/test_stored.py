@@ -34,6 +34,23 @@ def test_runs_in_a_store_are_listed_with_those_of_folders(store, project):
     assert rows[1].place == f"{store}/trees/2026-11-01_12-05-00-0a1c"
 
 
+@pytest.mark.parametrize(
+    ("labels", "tags", "note"),
+    [
+        (None, ["a"], None),
+        ('{"tags": ["b"], "removed": ["a"], "note": "good"}', ["b"], "good"),
+        ("[]", ["a"], None),
+        ("{", ["a"], None),
+    ],
+)
+def test_labels_of_a_copy_are_those_of_the_run(labels, tags, note, store, tmp_path):
+    run = make_run(tmp_path / "store", "labelled", "0a1e", config={"run": {"tags": ["a"]}})
+    if labels is not None:
+        (run / "labels.json").write_text(labels)
+    (row,) = list_rows([f"{store}/labelled"])
+    assert (row.get("tags"), row.get("note")) == (tags, note)
+
+
 def test_the_best_run_of_a_store_is_named_by_its_url(store, capsys):
     assert run(["runs", "best", store, "-w", "name == mlp"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"the best one: {store}/mlp/2026-11-01_12-00-00-0a1b"

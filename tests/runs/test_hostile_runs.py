@@ -57,7 +57,7 @@ NAMES = ["../../victim", "..", "/etc", "a/b", "", 3, None, ["x"]]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_manifest_names_no_checkpoint_elsewhere(run, name):
     change(run / "manifest.json", checkpoints=[{"name": name, "step": 1}])
-    with pytest.raises(RtrainError, match="not a manifest that this rtrain can read"):
+    with pytest.raises(RtrainError, match="is no name of a checkpoint"):
         Run.load(run)
 
 

@@ -25,6 +25,9 @@ def tag(
     from rtrain.runs.labels import change_tags
 
     row = read_row(existing_run(run))
+    for one in remove or ():
+        if one not in row.get("tags"):
+            say(f"note: {row.id} has no tag '{one}'.", err=True)
     if tags or remove:
         change_tags(row.path, tags or (), remove or ())
         row = read_row(row.path)

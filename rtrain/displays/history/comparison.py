@@ -52,6 +52,8 @@ def _heading(rows: Sequence[Row], marks: Sequence[str]) -> Iterator[str | Text]:
             (mark, f"bold {mark_style(mark, marks)}"), f"  {printable(row.name)}  {printable(row.id)}  "
         )
         yield line.append(row.status, STYLES.get(row.status, "")).append(f"  {shown(row.path)}")
+        if row.get("problem"):
+            yield f"   {printable(row.get('problem'))}"
 
 
 def _section_lines(title: str, facts: Facts, marks: Sequence[str], width: int) -> Iterator[Text]:

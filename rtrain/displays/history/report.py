@@ -180,7 +180,8 @@ def _attempts(manifest: Manifest, width: int) -> Lines:
         yield from _older(manifest.resumes)
         for one in manifest.resumes[-MOST_SHOWN:]:
             command = shlex.join(one.get("command") or ())
-            before = f"  (it was {one['status']})" if one.get("status") else ""
+            was = one.get("status_before")
+            before = f"  (it was {KILLED if was == 'running' else was})" if was else ""
             yield from wrapped(f"{_moment(one.get('time'))} {command}{before}", width, "  ")
 
 

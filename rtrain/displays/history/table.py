@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.text import Text
 
+from rtrain.config.did_you_mean import to_try
 from rtrain.displays.history.texts import MISSING, STYLES, cut, text_of
+from rtrain.errors import ConfigError
 from rtrain.history.columns import differing, titles
 from rtrain.history.fields import Fields
 from rtrain.history.rows import Row
@@ -26,6 +28,8 @@ class Column:
 
     title: str
     cells: Sequence[str]
+    key: str = ""
+    """The last part of its field's name: ``seed`` of ``config.run.seed``, too."""
     is_numeric: bool = False
     """Whether it is aligned to the right."""
 
@@ -46,26 +50,40 @@ def table_lines(rows: Sequence[Row], columns: str | None, width: int) -> list[Te
     Raises:
         ConfigError: One of the columns does not exist.
     """
-    asked = _asked(rows, (columns or "").lstrip("+"))
-    if columns and not columns.startswith("+"):
-        shown = asked
-    else:
-        usual = [*_usual(rows), *_varied(rows)]
-        shown = _fitting(usual, width - sum(len(GAP) + one.width for one in asked)) + asked
-    return _lines(shown)
+    words = [one.strip() for one in (columns or "").split(",") if one.strip()]
+    are_added = not words or words[0].startswith("+")
+    asked = _asked(rows, [one.lstrip("+") if are_added else one for one in words])
+    return _lines(_fitting(_with_asked([*_usual(rows), *_varied(rows)], asked), width) if are_added else asked)
 
 
-def _asked(rows: Sequence[Row], columns: str) -> list[Column]:
+def _asked(rows: Sequence[Row], words: Sequence[str]) -> list[Column]:
     fields = Fields(rows)
-    names = [fields.find(one.strip()) for one in columns.split(",") if one.strip()]
+    if late := [one for one in words if one.startswith("+")]:
+        raise ConfigError(f"--columns: '{late[0]}' adds to the usual columns: + comes first.", to_try("-c +id,seed"))
+    names = [fields.find(one) for one in words]
     return [_column(rows, name, title, 1 << 16) for title, name in zip(titles(names), names, strict=True)]
+
+
+def _with_asked(usual: Sequence[tuple[int, Column]], asked: Sequence[Column]) -> list[tuple[int, Column]]:
+    """Return columns with those that were asked for: never left out, and one that is there anyway in its place."""
+    found, left = list[tuple[int, Column]](), list(asked)
+    for rank, column in usual:
+        same = next((one for one in left if one.key == column.key and _cut_cells(one) == column.cells), None)
+        if same is not None:
+            left.remove(same)
+        found.append((rank, column) if same is None else (0, replace(same, title=column.title)))
+    return [*found, *((0, one) for one in left)]
+
+
+def _cut_cells(column: Column) -> list[str]:
+    return [cut(one, MOST_CHARACTERS) for one in column.cells]
 
 
 def _usual(rows: Sequence[Row]) -> list[tuple[int, Column]]:
     """Return the columns that every list has, each with its rank: those with a higher one give way first."""
     names = [("id", 0), ("name", 0), ("status", 0), ("age", 1)]
     found = [(rank, _column(rows, name, name)) for name, rank in names]
-    found.insert(2, (4, Column("trainer", [_trainer(row) for row in rows])))
+    found.insert(2, (4, Column("trainer", [_trainer(row) for row in rows], "trainer")))
     found.append((5, _column(rows, "seconds", "took")))
     found.append((0, _best_column(rows)))
     if any(row.get("tags") for row in rows):
@@ -87,7 +105,7 @@ def _best_column(rows: Sequence[Row]) -> Column:
         MISSING if row.get("best") is None else f"{row.get('monitor')} {text_of('best', row.get('best'))}"
         for row in rows
     ]
-    return Column("best", [cut(one, MOST_CHARACTERS) for one in cells])
+    return Column("best", [cut(one, MOST_CHARACTERS) for one in cells], "best")
 
 
 def _varied(rows: Sequence[Row]) -> list[tuple[int, Column]]:
@@ -101,7 +119,8 @@ def _varied(rows: Sequence[Row]) -> list[tuple[int, Column]]:
 def _column(rows: Sequence[Row], name: str, title: str, most: int = MOST_CHARACTERS) -> Column:
     values = [row.get(name) for row in rows]
     numbers = [isinstance(one, int | float) and not isinstance(one, bool) for one in values if one is not None]
-    return Column(title, [cut(text_of(name, one), most) for one in values], any(numbers) and all(numbers))
+    cells = [cut(text_of(name, one), most) for one in values]
+    return Column(title, cells, name.rpartition(".")[2], any(numbers) and all(numbers))
 
 
 def _fitting(columns: Sequence[tuple[int, Column]], width: int) -> list[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -15,6 +15,7 @@ from rtrain.history.fields import DURATIONS, OWN, SIZES, TIMES
 from rtrain.history.quantities import age_text, duration_text, size_text, time_text
 from rtrain.printable import printable
 from rtrain.run_lines import number_text
+from rtrain.runs.files import to_json
 
 MISSING = "-"
 WIDTH_OF_PIPES = 120
@@ -50,6 +51,8 @@ def text_of(name: str, value: Any) -> str:
         return str(value).lower()
     if isinstance(value, list):
         return ",".join(text_of("", one) for one in value) or (MISSING if name in OWN else "[]")
+    if isinstance(value, Mapping):
+        return printable(str(value.get("_target_") or to_json(value)))  # a part of a list: a callback, say
     return printable(str(value)) or MISSING
 
 

@@ -12,6 +12,7 @@ from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.from_store import bring, root_of
 from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.fetching import StoredRun, is_alive, runs_below
@@ -22,7 +23,7 @@ from rtrain.storage.stores import errors_named
 from rtrain.sweeps.record.sweep_record import FILE_NAME, SweepRecord, is_sweep
 from rtrain.sweeps.record.trial import OVER
 
-FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", FILE_NAME)
+FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", LABELS, FILE_NAME)
 """The one that makes a folder a sweep comes last."""
 Notice = Callable[[str], None]
 

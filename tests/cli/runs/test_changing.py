@@ -39,6 +39,13 @@ def test_tags(capsys):
     assert "good" in capsys.readouterr().out
 
 
+def test_a_tag_that_is_not_there_is_told_and_a_wrong_tracker_once(capsys):
+    assert run(["runs", "tag", "last", "--remove", "nosuch"]) == 0
+    assert "nosuch" in capsys.readouterr().err
+    assert run(["runs", "sync", "last", "--to", "nosuch"]) == 2
+    assert capsys.readouterr().err.count("there are:") == 1
+
+
 def test_notes(capsys):
     assert run(["runs", "note", "0a1b", "try more layers"]) == 0
     assert run(["runs", "note", "0a1b"]) == 0

@@ -37,6 +37,45 @@ def test_trials_are_listed_on_request_and_by_where(capsys):
     assert "330826/1" in capsys.readouterr().out
 
 
+CALLBACKS = [{"_target_": "hooks.Killer", "step": 6}, {"_target_": "hooks.Recorder"}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ("+seed", ["id", "name", "trainer", "status", "age", "took", "val/loss", "seed"]),
+        ("+seed,+workers", ["id", "name", "trainer", "status", "age", "took", "val/loss", "seed", "workers"]),
+        ("+id,host", ["id", "name", "trainer", "status", "age", "took", "val/loss", "seed", "host"]),
+        ("seed,id", ["seed", "id"]),
+    ],
+)
+def test_a_column_that_is_asked_for_is_shown_once(columns, found, project, capsys):
+    for seed in (1, 2):
+        make_run(project / "more", short_id=f"00a{seed}", config={"run": {"seed": seed}}, seed=seed)
+    assert run(["runs", "ls", "more", "-c", columns]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == found
+
+
+def test_a_column_that_is_added_after_others_leads_to_the_sign_in_front(capsys):
+    assert run(["runs", "ls", "-c", "id,+seed"]) == 2
+    assert "-c +id,seed" in capsys.readouterr().err
+
+
+def test_best_values_of_different_metrics_are_not_mixed(project, capsys):
+    for number, (monitor, value) in enumerate([("loss", 1.2), ("accuracy", 0.9), ("loss", 0.4), ("accuracy", 0.7)]):
+        best = {"monitor": monitor, "mode": "min", "value": value}
+        make_run(project / "more", short_id=f"00a{number}", best=best)
+    for by, found in (("best", ["00a3", "00a1", "00a2", "00a0"]), ("-best", ["00a1", "00a3", "00a0", "00a2"])):
+        assert run(["runs", "ls", "more", "-s", by, "-c", "id"]) == 0
+        assert capsys.readouterr().out.split()[1:] == found
+
+
+def test_a_part_of_a_list_is_shown_by_its_target_or_as_json(project, capsys):
+    make_run(project / "more", config={"run": {"callbacks": CALLBACKS, "other": [{"a": 1}]}})
+    assert run(["runs", "ls", "more", "-c", "run.callbacks,run.other"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("  ") == ["hooks.Killer,hooks.Recorder", '{"a":1}']
+
+
 def test_json_holds_every_fact(capsys):
     assert run(["runs", "ls", "--json", "--sort", "best"]) == 0
     found = json.loads(capsys.readouterr().out)

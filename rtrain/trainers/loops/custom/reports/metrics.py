@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.errors import TrainingError
+from rtrain.runs.nested import flat
 
 MAX_VALUES = 1000
 """Numbers of an array that are written; of a larger one, its type, shape and dtype are."""
@@ -54,7 +55,7 @@ def split_metrics(
 def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dict[str, float], dict[str, Any]]:
     numbers: dict[str, float] = {}
     values: dict[str, Any] = {}
-    for spelled, value in flat(metrics):
+    for spelled, value in flat(metrics, "/"):  # as Ray Tune names them: val/loss
         name = clean(spelled)
         try:
             number = scalar(value)
@@ -81,15 +82,6 @@ def bounded(value: Any) -> Any:
 def whole_number(value: float | None) -> int | None:
     """Return a metric such as ``step`` or ``epoch`` as an integer; None if it is not a whole number."""
     return int(value) if value is not None and math.isfinite(value) and value == int(value) else None
-
-
-def flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield flat names and values of metrics, as Ray Tune makes them: ``val/loss``."""
-    for name, value in metrics.items():
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{prefix}{name}/")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def scalar(value: Any) -> float | None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.trainers.loops.custom.reports.metrics import bounded, flat, plain, scalar
+from rtrain.runs.nested import flat
+from rtrain.trainers.loops.custom.reports.metrics import bounded, plain, scalar
 
 REPORTED = "reported"
 """The field for what a loop reported, where types or nesting tell it from the flat metrics."""
@@ -34,7 +35,7 @@ def fields_of(numbers: Mapping[str, float], values: Mapping[str, Any], own: Mapp
         values: All else.
         own: The same as ``metrics_as_reported`` returns it.
     """
-    whole = {name: value for name, value in flat(own) if isinstance(value, int) and not isinstance(value, bool)}
+    whole = {name: value for name, value in flat(own, "/") if isinstance(value, int) and not isinstance(value, bool)}
     found: dict[str, Any] = {"metrics": {name: whole.get(name, number) for name, number in numbers.items()}}
     if values:
         found["values"] = dict(values)
