@@ -302,6 +302,8 @@ class _Explainer:
 
     def _several_of_unknown(self, key: str, value: str, place: CliWord) -> Diagnostic:
         """Explain an unknown key by the first of its values, and sweep over all of them."""
+        if (own := of_sweeper(f"{key}={value}")) is not None:
+            return Diagnostic(f"there is no key '{key}'", place, None, f"{command_with(place, own)} --multirun")
         number = next(iter(with_point(value)), None) if WITH_COMMA.fullmatch(value) else None
         word = f"{key}={number or value.partition(',')[0]}"
         asked = replace(place, command=[*place.command[: place.index], word, *place.command[place.index + 1 :]])

@@ -16,7 +16,7 @@ from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.examples import first_of, node_at
 from rtrain.config.diagnostics.meant.other_options import changed_target
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.values import Values
+from rtrain.config.diagnostics.meant.values import Values, in_brackets
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
@@ -48,6 +48,7 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
         target = split_word(typed.command[typed.index]) if isinstance(typed, CliWord) else ("", "", None)
         words = changed_target(wrong, part, target[2] or "", target[1].removesuffix("._target_"))
         attempt = command_with(typed, *words) if isinstance(typed, CliWord) and words and "{" not in words[0] else None
+        note = note or in_brackets(place.value if place is not None else None)
         return Diagnostic(error.message, place, None, attempt, note).as_error()
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:

@@ -58,10 +58,11 @@ def project_roots() -> list[Path]:
     return [Path(one) for one in sys.path if isinstance(one, ProjectPath)]
 
 
-def modules_with(name: str) -> list[str]:
-    """Return the modules in the project's folder that define a class or function, by their text: none is imported."""
+def modules_with(name: str, roots: Sequence[Path] | None = None) -> list[str]:
+    """Return the modules in project folders that define a class or function, by their text: none is imported."""
     defined = re.compile(rf"^(?:class|def) {name}\b", re.MULTILINE)
-    files = [file for root in project_roots() for file in sorted(root.glob("*.py"))]
+    places = project_roots() if roots is None else roots
+    files = [file for root in places for file in sorted(root.glob("*.py"))]
     return [file.stem for file in files if defined.search(file.read_text(encoding="utf-8", errors="replace"))]
 
 

@@ -207,7 +207,7 @@ def refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Se
     """
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
         example = "torch.optim.SGD" if where.endswith("_target_") else "my_module:function"
-        own = [f"{module}.{path}" for module in modules_with(path)] if path.isidentifier() else []
+        own = [f"{module}.{path}" for module in modules_with(path, roots)] if path.isidentifier() else []
         hint = did_you_mean(*own) if own else f"e.g. {example}"
         raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", f"  {hint}")
     dotted = path.replace(":", ".")

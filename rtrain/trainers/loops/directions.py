@@ -75,6 +75,8 @@ def not_reported(key: str, name: str, reported: Sequence[str], who: str = "this 
     """
     near = nearest_metric(name, reported)
     hint = None if near is None else to_try(f"{key}={near}") if key.endswith(VALUES) else did_you_mean(near)
+    if hint is None and reported:
+        hint = "Name one of these, or have the trainer measure it too."
     there = f"only {', '.join(sorted(set(reported)))}" if reported else "nor any other: nothing is evaluated"
     return ConfigError(f"{key}: {who} no {name}, {there}.", hint)
 

@@ -119,8 +119,8 @@ class Values:
                 return meaning.sentence
         if value is not None and (note := of_environment(value)) is not None:
             return note
-        if isinstance(place, FileLocation) and value is not None and _NUMBERS.fullmatch(value):
-            return f"a list has brackets: [{value}]"
+        if isinstance(place, FileLocation) and (note := in_brackets(value)) is not None:
+            return note
         if isinstance(place, FileLocation) and value in ("None", "nil"):
             return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
@@ -217,6 +217,12 @@ def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
     declared = [conf.scalar] if hasattr(conf, "scalar") else []
     for name in dict.fromkeys([*declared, *(fitting if "." in shown else [])]):  # not for a whole part of the config
         yield f"{shown}.{name}={value}"
+
+
+def in_brackets(value: str | None) -> str | None:
+    """Return the line that shows numbers of a file as a list; None for another value."""
+    is_list = value is not None and _NUMBERS.fullmatch(value)
+    return f"a list has brackets: [{value}]" if is_list else None
 
 
 def _may_be_none(conf: type | None, key: str) -> bool:

@@ -1,0 +1,67 @@
+"""Names, values and files in the form of another tool, or of no tool at all: what they come to."""
+
+from pathlib import Path
+
+import pytest
+
+import rtrain
+from rtrain.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("pyproject.toml").write_text("")
+    Path("own_nets.py").write_text("class OwnNet:\n    pass\n")
+    Path("own_broken.py").write_text("def train(config:\n    pass\n")
+
+
+def refused(config, *words):
+    with pytest.raises(ConfigError) as caught:
+        rtrain.fit(config, ["num_workers=0", *words])
+    assert not Path("runs").exists()
+    return str(caught.value)
+
+
+WORDS = {
+    "hydra.sweeper.params.lr=0.1,0.01": "num_workers=0 lr=0.1,0.01 --multirun",
+    "epochs=inf": "trainer.max_epochs=null with trainer.max_steps",
+    "trainer.max_epochs=-1": "trainer.max_epochs=null with trainer.max_steps",
+    "run.checkpoint.best.monitor=val/f1": "have the trainer measure it too",
+    "run.resume=yes": "auto, must and never",
+    "trainer.model._target_=OwnNet": "own_nets.OwnNet",
+    "trainer.train_loop=own_broken:train": "own_broken.py:1:10\n  >    1 | def train(config:",
+}
+
+
+@pytest.mark.parametrize("word", list(WORDS))
+def test_a_word(word):
+    assert WORDS[word] in refused("mlp", word)
+
+
+FILES = {
+    "trainer:\n  optimizer:\n    betas: 0.9, 0.999": "a list has brackets: [0.9, 0.999]",
+    "trainer: {model: {_target_: own_nets.py:OwnNet}}": "did you mean: own_nets.OwnNet",
+    "trainer: {model: {hidden: ${vars.width}}}": 'quote a reference inside of braces or brackets: "${vars.name}"',
+    "resources: {num_gpus: 2}": "scaling.use_gpu",
+}
+
+
+@pytest.mark.parametrize("text", list(FILES))
+def test_a_file(text):
+    Path("own.yaml").write_text(f"defaults: [mlp]\n{text}\n")
+    assert FILES[text] in refused("own.yaml")
+
+
+OTHERS = {
+    ("xgboost", "trainer.early_stopping.patience=5", "trainer.eval_splits=[]"): "'trainer.eval_splits=[val]'",
+    ("xgboost", "scoring=f1"): "trainer.metric_functions",
+    ("jax", "optimizer.weight_decay_mask=x"): "did you mean: optimizer.mask",
+    ("sklearn", "trainer.estimator._target_=sklearn.ensemble.RandomForest"): "RandomForestClassifier or sklearn",
+    ("transformers", "trainer.ddp_find_unused_parameters=false"): "it is for several workers",
+}
+
+
+@pytest.mark.parametrize("words", list(OTHERS))
+def test_a_word_of_another_trainer(words):
+    assert OTHERS[words] in refused(*words)
