@@ -128,7 +128,7 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
         ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
         ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
         ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
-        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "asha needs no length: each trial ends with trainer.max_epochs"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "each trial ends with trainer.max_epochs"),
         (
             "mlp sweep/scheduler=asha",
             "sweep.scheduler.grace_period=3",
