@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
@@ -110,6 +111,9 @@ def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:
     except (TypeError, ValueError) as error:
         name = named_in_error(str(error), given)
         key = "trainer.arguments" if name is None else f"trainer.arguments.{name}"
+        if choice := re.match(r"(.*) is not a valid \w+, please select one of \[(.*)\]", str(error)):
+            names = [one.strip("' ") for one in choice[2].split(",")]
+            raise ConfigError(f"{key}: there is no '{choice[1]}'.", nearest_or_all(choice[1], names)) from error
         raise ConfigError(f"{key}: {first_line(error)}") from error
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import xgboost
 
 from rtrain.cluster.scaling import refuse_shared_gpu
-from rtrain.config.did_you_mean import closest, did_you_mean, to_try
+from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all, there_are, to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
@@ -35,7 +35,7 @@ from rtrain.trainers.loops.boosting.rounds import eval_splits, usable_names
 from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.inputs import check_grades, feature_types, metrics_of, tell_of_small_labels
-from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, Metrics, deciding, gives_margins
+from rtrain.trainers.xgboost.metrics import MODES, OF_PROBABILITIES, Metrics, deciding, gives_margins
 from rtrain.trainers.xgboost.names import ALIASES, OURS, known_names, try_out
 
 if TYPE_CHECKING:
@@ -301,9 +301,13 @@ def _first_line(error: Exception) -> str:
 
 
 def _way_out(error: Exception) -> str | None:
-    """Return the objective that a wrong one may mean, of those that XGBoost's message lists."""
+    """Return the metric or objective that a wrong one may mean, or those that there are."""
+    if metric := re.search(r"Unknown metric function (\S+)", str(error)):
+        return nearest_or_all(metric[1].partition("@")[0], MODES)
     wrong = re.search(r"Unknown objective function: `(.*)`", str(error))
     known = re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)
     near = closest(wrong[1], known) if wrong else None
     near = "multi:softprob" if near == "multi:softmax" else near  # which gives no probabilities
-    return did_you_mean(f"trainer.params.objective={near}") if near else None
+    if near is None:
+        return there_are(known) if wrong else None
+    return did_you_mean(f"trainer.params.objective={near}")

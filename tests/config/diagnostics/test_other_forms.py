@@ -44,6 +44,7 @@ FILES = {
     "trainer: {model: {_target_: own_nets.py:OwnNet}}": "did you mean: own_nets.OwnNet",
     "trainer: {model: {hidden: ${vars.width}}}": 'quote a reference inside of braces or brackets: "${vars.name}"',
     "resources: {num_gpus: 2}": "scaling.use_gpu",
+    "trainer: {metrics: [f1]}": "trainer.metrics={NAME: {_target_: torchmetrics.NAME}}",
 }
 
 
@@ -56,6 +57,9 @@ def test_a_file(text):
 OTHERS = {
     ("xgboost", "trainer.early_stopping.patience=5", "trainer.eval_splits=[]"): "'trainer.eval_splits=[val]'",
     ("xgboost", "scoring=f1"): "trainer.metric_functions",
+    ("xgboost", "trainer.params.eval_metric=mlogloss1"): "did you mean: mlogloss",
+    ("xgboost", "trainer.params.eval_metric=abcdefg"): "there are: auc",
+    ("transformers", "trainer.arguments.lr_scheduler_type=cosin"): "did you mean: cosine",
     ("jax", "optimizer.weight_decay_mask=x"): "did you mean: optimizer.mask",
     ("sklearn", "trainer.estimator._target_=sklearn.ensemble.RandomForest"): "RandomForestClassifier or sklearn",
     ("transformers", "trainer.ddp_find_unused_parameters=false"): "it is for several workers",

@@ -24,6 +24,10 @@ SHORT = 4
 """Letters that the beginning of a name needs to stand for all of it."""
 
 
+SEVERAL = ("metrics",)
+"""Parts of a trainer that are several by name."""
+
+
 def homes_of(conf: type | None, key: str) -> Sequence[str]:
     """Return the modules that have what the part of a trainer at ``key`` may be; none if it is not built.
 

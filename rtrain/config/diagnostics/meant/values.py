@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin
 from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
-from rtrain.config.diagnostics.meant.class_names import class_called, class_in, homes_of
+from rtrain.config.diagnostics.meant.class_names import SEVERAL, class_called, class_in, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.meant.suggest import Keys, in_full
 from rtrain.config.diagnostics.meant.wrong_keys import Check
@@ -141,7 +141,10 @@ class Values:
         options = self._request.app.loader.get_group_options(key.replace(".", "/"))
         foreign = getattr(dict(self._confs)["trainer"], "foreign", ())
         chosen = f"{key.rpartition('.')[2]}={'|'.join(options)}, or " if options and not foreign else ""
-        return f"it is built by its class: {chosen}{key}={{_target_: {homes[0]}.NAME}}"
+        node = f"{{_target_: {homes[0]}.NAME}}"
+        if key.rpartition(".")[2] in SEVERAL:
+            return f"each by a name and its class: {key}={{NAME: {node}}}"
+        return f"it is built by its class: {chosen}{key}={node}"
 
     def _class_for(self, key: str, value: str) -> str | None:
         """Return the class that ``value`` names for a part of the trainer; None if an option of that name is there."""
