@@ -15,7 +15,7 @@ import numpy as np
 import xgboost
 
 from rtrain.cluster.scaling import refuse_shared_gpu
-from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all, there_are, to_try
+from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
@@ -301,9 +301,11 @@ def _first_line(error: Exception) -> str:
 
 
 def _way_out(error: Exception) -> str | None:
-    """Return the metric or objective that a wrong one may mean, or those that there are."""
-    if metric := re.search(r"Unknown metric function (\S+)", str(error)):
-        return nearest_or_all(metric[1].partition("@")[0], MODES)
+    """Return the metric or objective that a wrong one may mean, or the objectives that there are."""
+    metric = re.search(r"Unknown metric function (\S+)", str(error))
+    if metric is not None:
+        meant = closest(metric[1].partition("@")[0], MODES)
+        return did_you_mean(f"trainer.params.eval_metric={meant}") if meant else None
     wrong = re.search(r"Unknown objective function: `(.*)`", str(error))
     known = re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)
     near = closest(wrong[1], known) if wrong else None

@@ -57,8 +57,8 @@ def test_a_file(text):
 OTHERS = {
     ("xgboost", "trainer.early_stopping.patience=5", "trainer.eval_splits=[]"): "'trainer.eval_splits=[val]'",
     ("xgboost", "scoring=f1"): "trainer.metric_functions",
-    ("xgboost", "trainer.params.eval_metric=mlogloss1"): "did you mean: mlogloss",
-    ("xgboost", "trainer.params.eval_metric=abcdefg"): "there are: auc",
+    ("xgboost", "trainer.params.eval_metric=mlogloss1"): "did you mean: trainer.params.eval_metric=mlogloss",
+    ("xgboost", "trainer.params.objective=abcdefg"): "there are: ",
     ("transformers", "trainer.arguments.lr_scheduler_type=cosin"): "did you mean: cosine",
     ("jax", "optimizer.weight_decay_mask=x"): "did you mean: optimizer.mask",
     ("sklearn", "trainer.estimator._target_=sklearn.ensemble.RandomForest"): "RandomForestClassifier or sklearn",

@@ -67,7 +67,8 @@ def test_attempts_and_resumes_are_shown_if_there_was_more_than_one(tmp_path):
         {"started_at": "2026-11-01T12:00:00", "ended_because": {"kind": "worker died", "message": "killed"}},
         {"started_at": "2026-11-01T12:05:00", "from_checkpoint": "epoch-0001"},
     ]
-    resumes = [{"time": "2026-11-01T12:05:00", "command": ["rtrain", "resume", "x"], "status": "interrupted"}]
+    command = ["rtrain", "resume", "x"]
+    resumes = [{"time": "2026-11-01T12:05:00", "command": command, "status_before": "interrupted"}]
     lines = report(make_run(tmp_path, attempts=attempts, resumes=resumes))
     assert "  2026-11-01 12:00:00 from the start: worker died, killed" in lines
     assert "  2026-11-01 12:05:00 from epoch-0001" in lines
