@@ -9,11 +9,10 @@ from typing import Any
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
-from rtrain.config.targets.instantiate import locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.rounds import Rounds
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
-from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_callbacks
+from rtrain.trainers.loops.callbacks.build import build_callbacks, check_callbacks
 
 KINDS = (WorkerCallback, Callable)
 
@@ -24,11 +23,10 @@ def check_own(nodes: Sequence[Any], allow: Sequence[str]) -> None:
     Raises:
         ConfigError: Names the callback.
     """
-    check_callbacks(nodes, allow, KINDS)
-    for place, node in enumerate(nodes):
-        if locate(node["_target_"], f"{KEY}.{place}._target_", allow) is lightgbm.early_stopping:
+    for where, _, kind in check_callbacks(nodes, allow, KINDS):
+        if kind is lightgbm.early_stopping:
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
-            raise ConfigError(f"{KEY}.{place}: rtrain stops early itself.", hint)
+            raise ConfigError(f"{where}: rtrain stops early itself.", hint)
 
 
 def build_own(nodes: Sequence[Any], allow: Sequence[str], rounds: Rounds) -> tuple[list[WorkerCallback], list[Any]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rtrain.config.targets.instantiate import locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.build import KEY, check_callbacks
@@ -34,12 +33,10 @@ def check_own(nodes: Sequence[Any], allow: Sequence[str]) -> None:
     Raises:
         ConfigError: Names the callback, and what to use instead.
     """
-    check_callbacks(nodes, allow, KINDS)
-    for place, node in enumerate(nodes):
-        kind = locate(node["_target_"], f"{KEY}.{place}._target_", allow)
+    for key, target, kind in check_callbacks(nodes, allow, KINDS):
         if not isinstance(kind, type) or not issubclass(kind, TrainerCallback):
             continue
-        where = f"{KEY}.{place}: {node['_target_']}"
+        where = f"{key}: {target}"
         if issubclass(kind, EarlyStoppingCallback):
             raise ConfigError(f"{where} needs transformers' Trainer.", "It is trainer.early_stopping={patience: 3}")
         if kind.__module__.startswith("transformers.integrations"):

@@ -7,7 +7,6 @@ from typing import Any
 
 from xgboost.callback import EarlyStopping, LearningRateScheduler, TrainingCallback
 
-from rtrain.config.targets.instantiate import locate
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_callbacks
@@ -21,12 +20,10 @@ def check_own(nodes: Sequence[Any], allow: Sequence[str]) -> None:
     Raises:
         ConfigError: Names the callback.
     """
-    check_callbacks(nodes, allow, KINDS)
-    for place, node in enumerate(nodes):
-        kind = locate(node["_target_"], f"{KEY}.{place}._target_", allow)
+    for where, _, kind in check_callbacks(nodes, allow, KINDS):
         if isinstance(kind, type) and issubclass(kind, EarlyStopping):
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
-            raise ConfigError(f"{KEY}.{place}: rtrain stops early itself.", hint)
+            raise ConfigError(f"{where}: rtrain stops early itself.", hint)
 
 
 def build_own(nodes: Sequence[Any], allow: Sequence[str]) -> list[WorkerCallback]:

@@ -40,12 +40,18 @@ def build_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any
     return found
 
 
-def check_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any, ...] = OWN) -> None:
+def check_callbacks(
+    nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any, ...] = OWN
+) -> list[tuple[str, str, Any]]:
     """Refuse callbacks that can't be made, without making one.
+
+    Returns:
+        The key, the ``_target_`` and the class or function of each.
 
     Raises:
         ConfigError: One is not allowed, not there, no callback, or has wrong arguments.
     """
+    found = []
     for place, node in enumerate(nodes):
         where = f"{KEY}.{place}"
         if not isinstance(node, Mapping):
@@ -58,6 +64,8 @@ def check_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any
             raise _no_callback(where, node, kind)
         if isinstance(kind, type) and issubclass(kind, WorkerCallback):
             check_on_error(where, node, node.get("on_error", kind.on_error))
+        found.append((where, node["_target_"], kind))
+    return found
 
 
 def _no_callback(where: str, node: Mapping[str, Any], kind: type) -> ConfigError:

@@ -18,11 +18,9 @@ PYTHON, YAML = (re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
-def _project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("pyproject.toml").write_text("")
+def _own(project):
     for code in PYTHON:
-        Path(re.match(r"# (\w+\.py), next to the config", code)[1]).write_text(code)
+        (project / re.match(r"# (\w+\.py), next to the config", code)[1]).write_text(code)
 
 
 def config(place):

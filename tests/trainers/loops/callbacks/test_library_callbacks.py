@@ -104,16 +104,6 @@ class Logging(TrainerCallback):
     def on_log(self, args, state, control, **kwargs):
         pass
 """
-TEXTS_YAML = """
-trainer:
-  type: transformers
-  model:
-    config: {model_type: bert, hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 1}
-  tokenizer: {train: wordpiece}
-  max_length: 8
-  max_epochs: 2
-dataset: {type: text, path: texts.csv, text: text, label: label}
-"""
 SCHEDULES = {
     "xgboost": "{_target_: xgboost.callback.LearningRateScheduler, learning_rates: %s}",
     "lightgbm": "{_target_: lightgbm.reset_parameter, learning_rate: %s}",
@@ -122,13 +112,8 @@ RATES = "[0.5, 0.4, 0.3, 0.2, 0.1, 0.05]"
 
 
 @pytest.fixture(autouse=True)
-def _project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("pyproject.toml").write_text("")
-    Path("called_by_libraries.py").write_text(OWN)
-    Path("texts.yaml").write_text(TEXTS_YAML)
-    rows = "".join(f"{word} {number},{word}\n" for number in range(40) for word in ("good", "bad"))
-    Path("texts.csv").write_text(f"text,label\n{rows}")
+def _own(project):
+    (project / "called_by_libraries.py").write_text(OWN)
 
 
 def fit(config, node, *words):

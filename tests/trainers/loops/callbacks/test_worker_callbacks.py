@@ -87,28 +87,12 @@ LENGTHS = {
     **dict.fromkeys(("torch", "jax", "transformers"), "trainer.max_epochs=3"),
     **dict.fromkeys(("xgboost", "lightgbm"), "trainer.num_boost_round=3"),
 }
-TEXTS_YAML = """
-trainer:
-  type: transformers
-  model:
-    config: {model_type: bert, hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 1}
-  tokenizer: {train: wordpiece}
-  arguments: {lr_scheduler_type: constant}
-  max_length: 8
-  max_epochs: 2
-dataset: {type: text, path: texts.csv, text: text, label: label}
-"""
 WORD = "trainer.callbacks=[{_target_: seen_on_workers.Watch}]"
 
 
 @pytest.fixture(autouse=True)
-def _project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("pyproject.toml").write_text("")
-    Path("seen_on_workers.py").write_text(WATCH)
-    Path("texts.yaml").write_text(TEXTS_YAML)
-    rows = "".join(f"{word} {number},{word}\n" for number in range(40) for word in ("good", "bad"))
-    Path("texts.csv").write_text(f"text,label\n{rows}")
+def _own(project):
+    (project / "seen_on_workers.py").write_text(WATCH)
 
 
 def fit(trainer, *words, word=WORD):
