@@ -1,4 +1,4 @@
-"""The contract of ``run.callbacks``: what is called on the driver while a run goes on."""
+"""The contract of ``run.callbacks``: what is called on the driver during a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FailedAttempt:
 
 
 class Callback:
-    """Called on the driver while a run goes on. Override the methods that you need.
+    """Called on the driver during a run. Override the methods that you need.
 
     One thread calls all methods of a callback, in the order in which things happened, up to a second later: training
     does not wait for them. An exception ends the run as failed, unless ``on_error`` is ``warn``.

@@ -37,7 +37,7 @@ class Judge:
         self._decided: dict[int, Stop | Pause] = {}
         """What is to come of trials that are trained."""
         self._untried: set[int] = set()
-        """Trials that took another one's checkpoint, with values of their own, and have reported nothing since."""
+        """Trials that took another one's checkpoint, with changed values, and have reported nothing since."""
 
     def add(self, trial: Trial) -> None:
         """Tell of a trial that there will be."""

@@ -77,7 +77,7 @@ class Training:
 class WorkerCallback:
     """Called on each worker while it trains. Override the methods that you need.
 
-    Training waits for them. What a callback remembers is not in checkpoints: ``train_begin`` is called again when a run
+    Training waits for them. The state of a callback is not in checkpoints: ``train_begin`` is called again when a run
     is resumed, with the step and the epoch that were reached. An exception fails the run, unless ``on_error`` is
     ``warn``.
     """
