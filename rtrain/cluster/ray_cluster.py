@@ -60,7 +60,7 @@ class StartingCluster:
         self._error: BaseException | None = None
         self._session: RaySession | None = None
         self._address = conf.address or os.environ.get("RAY_ADDRESS")
-        _wait_for_left(conf.start_timeout_seconds)
+        wait_for_left(conf.start_timeout_seconds)
         self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
         if self.own:
             _check_own(conf)
@@ -144,7 +144,7 @@ class StartingCluster:
             self._thread.name = LEFT
 
 
-def _wait_for_left(timeout_seconds: float) -> None:
+def wait_for_left(timeout_seconds: float) -> None:
     """Wait until no earlier cluster is starting that was closed meanwhile: Ray can start once at a time in a process.
 
     It would take this process's connection for its own and shut it down.

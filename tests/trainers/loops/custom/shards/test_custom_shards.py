@@ -142,15 +142,16 @@ def test_what_it_gives_is_what_ray_gives(dataset, names):
 def test_news_of_ray_data_stay_out_of_the_terminal_while_a_loop_reads(dataset, is_driver):
     logger, terminal = logging.getLogger("ray.data"), io.StringIO()
     console = logging.StreamHandler(terminal)
+    console.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logger.addHandler(console)
     try:
         with quiet_ray_data(is_driver=is_driver):
             LocalShard(dataset.splits["train"]).materialize()
-            assert terminal.getvalue() == ""
+            assert "INFO" not in terminal.getvalue()  # on a busy machine, Ray Data may warn that it gets no processor
             logger.warning("the disk is full")
-            assert terminal.getvalue() == "the disk is full\n"
+            assert terminal.getvalue().endswith("WARNING the disk is full\n")
         LocalShard(dataset.splits["train"]).materialize()
-        assert len(terminal.getvalue().splitlines()) > 1
+        assert "INFO" in terminal.getvalue()
     finally:
         logger.removeHandler(console)
 
