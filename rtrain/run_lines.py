@@ -11,6 +11,7 @@ from typing import Any
 from rtrain.config.files.locations import shown
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
+from rtrain.storage.stores import is_url
 
 DIGITS = 4
 SPEED = "train/rows_per_second"
@@ -110,6 +111,8 @@ def _best_line(manifest: Manifest) -> str:
 
 def next_command(run_dir: Path, manifest: Manifest) -> str:
     """Return what a user probably does next with a run."""
+    if is_url(place := shown(run_dir)):
+        return shlex.join(["rtrain", *(["runs", "fetch"] if manifest.status == "succeeded" else ["resume"]), place])
     if manifest.status == "failed":
         log = _log_of(run_dir, manifest)
         return shlex.join(["less", shown(log)] if log is not None else ["rtrain", "resume", shown(run_dir)])

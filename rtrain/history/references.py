@@ -88,18 +88,11 @@ def existing_run(text: str) -> Path:
     return found
 
 
-def single_run(text: str) -> Path:
-    """Return what ``existing_run`` returns, unless that is a sweep.
-
-    Raises:
-        ConfigError: It is one of several runs, none, or a sweep.
-    """
-    found = existing_run(text)
-    if (found / SWEEP).is_file():
-        raise ConfigError(
-            f"'{text}' is a sweep; each of its trials is a run.", did_you_mean(f"{text}/0", f"best:{found.name}")
-        )
-    return found
+def is_a_sweep(text: str, folder: Path) -> ConfigError:
+    """Return the error for a sweep where a run is needed."""
+    return ConfigError(
+        f"'{text}' is a sweep; each of its trials is a run.", did_you_mean(f"{text}/0", f"best:{folder.name}")
+    )
 
 
 def find_runs(texts: Sequence[str], folders: Sequence[str] = ()) -> list[Path]:

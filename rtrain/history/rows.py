@@ -63,20 +63,22 @@ class Row:
         place: Its folder, or its URL.
         started: Seconds since 1970; 0 if unknown.
         kept: Its facts.
+        brought: Where the record of one in a store was brought.
     """
 
-    def __init__(self, place: Place, started: float, kept: Facts) -> None:
+    def __init__(self, place: Place, started: float, kept: Facts, brought: Path | None = None) -> None:
         self.place, self.kind, self.started, self._kept = place.path, place.kind, started, kept
+        self._brought = brought
 
     @classmethod
-    def of(cls, place: Place, facts: Mapping[str, Any]) -> Row:
+    def of(cls, place: Place, facts: Mapping[str, Any], brought: Path | None = None) -> Row:
         """Return the row of a run whose facts are known."""
-        return cls(place, float(facts.get("started") or 0.0), Facts.of(facts))
+        return cls(place, float(facts.get("started") or 0.0), Facts.of(facts), brought)
 
     @property
     def path(self) -> Path:
-        """The folder, of a run that is not in a store."""
-        return Path(self.place)
+        """The folder; of a run in a store, the one that its record was brought into."""
+        return self._brought or Path(self.place)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -68,11 +68,16 @@ def part_begins(names: dict[str, int]) -> list[int]:
 
 
 def join_parts(folder: Folder, names: dict[str, int], into: BinaryIO) -> None:
-    """Write what the parts in a store make up together; one that is already in the one before it adds nothing."""
-    length = 0
+    """Add what the parts in a store make up together to a file that holds the beginning of it, or nothing.
+
+    A part that is already in the one before it adds nothing.
+    """
+    length = into.tell()
     for begin in part_begins(names):
         if begin > length:
             return
+        if begin + names[_part_name(begin)] <= length:
+            continue
         with folder.open(_part_name(begin)) as part:
             at = begin
             for chunk in chunks_of(part):

@@ -103,7 +103,7 @@ def is_alive(run: StoredRun) -> bool:
     Where there was one lately, this waits for the next.
     """
     said = _sign_of_life(run.manifest)
-    if said is None or abs(datetime.now(UTC) - datetime.fromisoformat(said)) > timedelta(seconds=LATELY_SECONDS):
+    if not was_alive_lately(run.manifest):
         return False
     until = time.monotonic() + SILENCE_SECONDS
     while time.monotonic() < until:
@@ -113,6 +113,14 @@ def is_alive(run: StoredRun) -> bool:
         if now not in (said, None):
             return True
     return False
+
+
+def was_alive_lately(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether the manifest of a copy was written lately by a machine that goes on with the run, or copies it."""
+    said = _sign_of_life(manifest)
+    return said is not None and abs(datetime.now(UTC) - datetime.fromisoformat(said)) < timedelta(
+        seconds=LATELY_SECONDS
+    )
 
 
 def _sign_of_life(manifest: Mapping[str, Any]) -> str | None:
@@ -150,11 +158,7 @@ def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None
 
 def _fill(run: StoredRun, part: Path, notice: Callable[[str], None]) -> None:
     sizes = patiently(run.folder.sizes)
-    for name in sizes:
-        if not name.startswith(("checkpoints/", EVENTS, MANIFEST, ".rtrain-probe")):
-            _get(run.folder, name, part)
-    with (part / EVENTS).open("wb") as events:
-        join_parts(run.folder, sizes, events)
+    fetch_record(run.folder, sizes, part)
     (part / "checkpoints").mkdir()
     (part / "logs").mkdir(exist_ok=True)
     records = _records(run.folder, sizes, notice)
@@ -168,6 +172,21 @@ def _fill(run: StoredRun, part: Path, notice: Callable[[str], None]) -> None:
     place = None if chosen is None else f"checkpoints/{chosen['name']}"
     manifest = {**run.manifest, "checkpoints": fetched, "best_checkpoint": place}
     write_atomic(part / MANIFEST, to_json(manifest, indent=2) + "\n")
+
+
+def fetch_record(folder: Folder, sizes: dict[str, int], into: Path) -> None:
+    """Copy what a store has of a run but its checkpoints and its manifest; of the events, those that are new.
+
+    Args:
+        folder: The run in the store, which may say what is wrong.
+        sizes: Of all its files.
+        into: The folder here.
+    """
+    for name in sizes:
+        if not name.startswith(("checkpoints/", EVENTS, MANIFEST, ".rtrain-probe")):
+            _get(folder, name, into)
+    with (into / EVENTS).open("ab") as events:
+        join_parts(folder, sizes, events)
 
 
 def _records(folder: Folder, sizes: Mapping[str, int], notice: Callable[[str], None]) -> list[dict[str, Any]]:

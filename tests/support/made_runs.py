@@ -110,11 +110,13 @@ def make_sweep(root: Path, name: str = "mlp", mark: str = "330826", rates: tuple
         started = NOON + timedelta(minutes=number)
         write_run(trial, name, config=config, losses=(rate, rate / 2), started=started, overrides=[f"lr={rate}"])
         entry = {"number": number, "name": trial.name, "status": "succeeded", "values": [rate / 2], "seconds": 90.0}
-        trials.append({**entry, "overrides": [f"trainer.optimizer.lr={rate}"]})
+        what = {"point": [str(rate)], "overrides": [f"trainer.optimizer.lr={rate}"], "config_hash": str(number)}
+        trials.append({**entry, **what})
     record = {
         "schema_version": 1,
         "status": "succeeded",
         "started_at": NOON.isoformat(),
+        "resumes": [],
         "search": "grid",
         "axes": [{"key": "trainer.optimizer.lr"}],
         "goals": [{"metric": "val/loss", "mode": "min"}],

@@ -8,6 +8,8 @@ import typer
 
 RUN_HELP = "A run: its folder, last, last:NAME, best:NAME, its short id, or SWEEP/3 for a trial."
 Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
+RunOrUrl = Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP[:-1]}, or the URL of its copy.")]
+RunsOrUrls = Annotated[list[str], typer.Argument(metavar="RUN", help=f"{RUN_HELP[:-1]}, or the URL of its copy.")]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_HELP)]
 Folders = Annotated[
     list[str] | None,

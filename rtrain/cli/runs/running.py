@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import Run
+from rtrain.cli.runs.arguments import Run, RunOrUrl
 from rtrain.config.files.locations import shown
 from rtrain.terminal import say
 
@@ -14,25 +14,24 @@ if TYPE_CHECKING:
     from rtrain.reproduction import Reproduction
 
 
-def attach(run: Run) -> None:
+def attach(run: RunOrUrl) -> None:
     """Watch RUN as if it were trained in this terminal.
 
     Ctrl-C ends watching, not the run.
     """
     from rtrain.displays.run import make_display
-    from rtrain.history.index import read_row
-    from rtrain.history.references import single_run
+    from rtrain.history.opening import watched
     from rtrain.history.watching import watch
 
-    folder = read_row(single_run(run)).path
-    with make_display() as display:
-        could_say = watch(folder, display)
-    if not could_say:
-        from rtrain.recording import how_it_was_cut_off
-        from rtrain.runs.manifest import read_manifest
+    with watched(run) as found:
+        with make_display() as display:
+            could_say = watch(found, display)
+        if not could_say:
+            from rtrain.recording import how_it_was_cut_off
+            from rtrain.runs.manifest import read_manifest
 
-        say(how_it_was_cut_off(folder, read_manifest(folder)) or "", err=True)
-        raise typer.Exit(1)
+            say(how_it_was_cut_off(found.folder, read_manifest(found.folder)) or "", err=True)
+            raise typer.Exit(1)
 
 
 def stop(
@@ -56,7 +55,7 @@ def stop(
 
 
 def reproduce(
-    run: Run,
+    run: RunOrUrl,
     overrides: Annotated[list[str] | None, typer.Argument(help="What is to change all the same: num_workers=0")] = None,
     *,
     trust: Annotated[
@@ -69,14 +68,13 @@ def reproduce(
     if the metrics are not equal.
     """
     from rtrain.displays.run import make_display
-    from rtrain.history.index import read_row
-    from rtrain.history.references import single_run
+    from rtrain.history.opening import opened_run
     from rtrain.reproduction import reproduce as train_again
 
-    folder = read_row(single_run(run)).path
-    with make_display() as display:
-        found = train_again(folder, overrides or (), display, trust=trust)
-    say("\n" + "\n".join(_verdict(found)))
+    with opened_run(run) as row:
+        with make_display() as display:
+            found = train_again(row.path, overrides or (), display, trust=trust)
+        say("\n" + "\n".join(_verdict(found)))
     if found.differing:
         raise typer.Exit(1)
 

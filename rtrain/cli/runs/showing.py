@@ -6,37 +6,36 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import Run, Runs
+from rtrain.cli.runs.arguments import RunOrUrl, RunsOrUrls
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 from rtrain.printable import printable
 from rtrain.terminal import check_written, say
 
 
-def show(run: Run) -> None:
+def show(run: RunOrUrl) -> None:
     """Show how RUN ended, its metrics, checkpoints and timings.
 
     Of a sweep, show its trials, the best first, and which parameters mattered.
     """
     from rtrain.displays.history.texts import line_width, show
-    from rtrain.history.index import read_row
-    from rtrain.history.references import existing_run
+    from rtrain.history.opening import opened
 
-    row = read_row(existing_run(run))
-    if row.kind == "sweep":
-        from rtrain.displays.sweep_lines import report_lines as sweep_lines
-        from rtrain.sweeps.record.sweep_record import load_record
+    with opened(run) as row:
+        if row.kind == "sweep":
+            from rtrain.displays.sweep_lines import report_lines as sweep_lines
+            from rtrain.sweeps.record.sweep_record import load_record
 
-        say("\n".join(sweep_lines(load_record(row.path))))
-    else:
-        from rtrain.displays.history.report import report_lines
+            say("\n".join(sweep_lines(load_record(row.path))))
+        else:
+            from rtrain.displays.history.report import report_lines
 
-        show(report_lines(row, line_width()))
+            show(report_lines(row, line_width()))
     check_written()
 
 
 def compare(
-    runs: Runs,
+    runs: RunsOrUrls,
     *,
     metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Draw the curves of this metric.")] = None,
     all_keys: Annotated[bool, typer.Option("--all", help="Show keys, too, that only some of the runs have.")] = False,
@@ -48,19 +47,17 @@ def compare(
     from rtrain.displays.history.comparison import MOST, comparison_lines
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.comparison import Comparison
-    from rtrain.history.index import read_row
-    from rtrain.history.references import existing_run
+    from rtrain.history.opening import all_opened
 
-    folders = list(dict.fromkeys(existing_run(one) for one in runs))
-    if not 1 < len(folders) <= MOST:
-        raise ConfigError(f"compare takes 2 to {MOST} runs.", to_try("rtrain runs compare last best"))
-    comparison = Comparison([read_row(one) for one in folders], all_keys=all_keys)
-    show(comparison_lines(comparison, metric or (), line_width()))
+    with all_opened(runs) as rows:
+        if not 1 < len(rows) <= MOST:
+            raise ConfigError(f"compare takes 2 to {MOST} runs.", to_try("rtrain runs compare last best"))
+        show(comparison_lines(Comparison(rows, all_keys=all_keys), metric or (), line_width()))
     check_written()
 
 
 def logs(
-    run: Run,
+    run: RunOrUrl,
     *,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print what is written until the run is over.")
@@ -73,10 +70,10 @@ def logs(
     It is what rtrain reported; with --rank, what the code of a worker printed.
     """
     from rtrain.history.log_files import followed, last_lines, log_name
-    from rtrain.history.references import single_run
+    from rtrain.history.opening import opened_run
 
-    folder = single_run(run)
-    name = log_name(folder, rank)
-    for line in followed(folder, name, lines) if follow else last_lines(folder, name, lines):
-        print(printable(line, "\t"), flush=follow)
+    with opened_run(run) as row:
+        name = log_name(row.path, rank)
+        for line in followed(row.path, name, lines) if follow else last_lines(row.path, name, lines):
+            print(printable(line, "\t"), flush=follow)
     check_written()

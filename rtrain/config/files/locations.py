@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,8 +125,24 @@ def _counts(mark: Path, config: Path) -> bool:
     return mark.exists() and mark.lstat().st_uid in (os.geteuid(), 0, config.stat().st_uid)
 
 
+_CALLED: dict[Path, str] = {}
+"""Other names of folders."""
+
+
+@contextmanager
+def called(folder: Path, name: str) -> Iterator[None]:
+    """Have ``shown`` call a folder by another name in the block: what was brought from a store by its URL."""
+    _CALLED[folder] = name
+    try:
+        yield
+    finally:
+        del _CALLED[folder]
+
+
 def shown(path: Path) -> str:
     """Return ``path`` as a user would type it: relative where it lies below the current folder."""
+    for folder in filter(path.is_relative_to, _CALLED):
+        return "/".join((_CALLED[folder], *path.relative_to(folder).parts))
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, FileNotFoundError):  # the current folder may be gone

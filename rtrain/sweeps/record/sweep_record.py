@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from rtrain.config.did_you_mean import did_you_mean
+from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
@@ -182,8 +183,8 @@ def _whole(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path, why: str) -> DamagedSweepError:
-    hint = f"To rebuild it from the runs of its trials: rtrain resume {shlex.quote(str(path.parent))}"
-    return DamagedSweepError(f"{path} is damaged: {why}", hint)
+    hint = f"To rebuild it from the runs of its trials: rtrain resume {shlex.quote(shown(path.parent))}"
+    return DamagedSweepError(f"{shown(path)} is damaged: {why}", hint)
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:
