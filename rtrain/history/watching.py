@@ -33,7 +33,7 @@ class Watched(Protocol):
     """How long is waited when nothing new was written."""
 
     def goes_on(self) -> bool:
-        """Tell whether a process works on it. What it wrote before it was asked is in the folder by now."""
+        """Tell whether a process works on it, having brought into the folder what it wrote so far."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def is_alive(run: StoredRun) -> bool:
 
 
 def was_alive_lately(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether the manifest of a copy was written lately by a machine that goes on with the run, or copies it."""
+    """Tell whether the manifest of a copy was written lately by a machine that trains the run, or copies it."""
     said = _sign_of_life(manifest)
     return said is not None and abs(datetime.now(UTC) - datetime.fromisoformat(said)) < timedelta(
         seconds=LATELY_SECONDS
