@@ -36,7 +36,7 @@ class Watched(Protocol):
         """Tell whether a process works on it, having brought into the folder what it wrote so far."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunHere:
     """A run whose process writes into a folder that this machine has."""
 

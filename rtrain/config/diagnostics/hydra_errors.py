@@ -282,7 +282,7 @@ class _Explainer:
         word = match[1] if place is None else place.command[place.index]
         message, key = f"'{word}' has several values", split_word(word)[1]
         is_choice = chosen_at(split_word(match[1])[1]) is not None
-        if place is not None and not is_choice and "/" not in key and not self.wrong_keys.knows(expand_key(key)):
+        if place is not None and not is_choice and "/" not in key and not self.wrong_keys.known.knows(expand_key(key)):
             return self._several_of_unknown(key, value, place)
         number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
         if number is not None and WITH_COMMA.fullmatch(value):

@@ -7,8 +7,9 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
+from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.diagnostics.omegaconf_messages import as_written
-from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
+from rtrain.config.did_you_mean import to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.config.targets.instantiate import check_node, locate
 from rtrain.errors import ConfigError, first_line
@@ -79,7 +80,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
         if name in OURS:
             raise ConfigError(f"{where} is decided by rtrain.", use_instead(OURS[name]))
         if name not in known:
-            raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", nearest_or_all(name, known))
+            raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", hint_about(Conf, where, value, known))
         for number, node in enumerate(value if isinstance(value, list) else [value]):
             if (isinstance(node, dict) and "_target_" in node) or (
                 name in OBJECTS and not isinstance(node, bool | None)

@@ -10,10 +10,12 @@ from typing import Any
 
 from transformers import Trainer, TrainingArguments
 
+from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.errors import ConfigError, TargetError, first_line
+from rtrain.trainers.transformers.config import Conf
 
 FOLLOWED = (
     *("learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "optim", "optim_args"),
@@ -60,7 +62,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         where = f"trainer.arguments.{name}"
         if name not in known:
-            raise ConfigError(f"{where}: TrainingArguments has no '{name}'.", nearest_or_all(name, known))
+            raise ConfigError(f"{where}: TrainingArguments has no '{name}'.", hint_about(Conf, where, value, known))
         if name not in FOLLOWED:
             instead = OURS.get(name)
             raise ConfigError(

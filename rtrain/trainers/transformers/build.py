@@ -12,6 +12,7 @@ from huggingface_hub.errors import StrictDataclassError
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
+from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
@@ -66,8 +67,9 @@ def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     known = [*usual.to_dict(), *type(usual).attribute_map, "num_labels"]
     for name in given:
         if name not in known:
-            hint = nearest_or_all(name, sorted(known))
-            raise ConfigError(f"trainer.model.config.{name}: a {kind} model has no '{name}'.", hint)
+            key = f"trainer.model.config.{name}"
+            hint = hint_about(type(conf.model), key, given[name], sorted(known))
+            raise ConfigError(f"{key}: a {kind} model has no '{name}'.", hint)
     filled = {name: value for name, value in _filled(conf, info, tokenizer).items() if name in known}
     try:
         return AutoConfig.for_model(kind, **{**filled, **given})

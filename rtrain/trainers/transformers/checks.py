@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from rtrain.config.diagnostics.meant.words import meaning_in
-from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, to_try
+from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.instantiate import raised_at
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, first_line
@@ -82,9 +82,8 @@ def _check_lora(lora: dict[str, Any]) -> None:
         if name == "task_type":
             raise ConfigError("trainer.lora.task_type: is set by trainer.task.")
         if name not in known:
-            meant = meaning_in(Conf, f"lora.{name}", lora[name], "trainer")
-            hint = did_you_mean(meant.key) if meant is not None and meant.key else nearest_or_all(name, known)
-            raise ConfigError(f"trainer.lora.{name}: LoraConfig has no '{name}'.", hint)
+            key = f"trainer.lora.{name}"
+            raise ConfigError(f"{key}: LoraConfig has no '{name}'.", hint_about(Conf, key, lora[name], known))
 
 
 def _check_model(conf: Conf, info: DatasetInfo) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.compose.resolve import MissingValuesError
 from rtrain.config.diagnostics.omegaconf_messages import plain_words
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import IdleKeyError, first_line
@@ -13,6 +14,8 @@ def blames(error: Exception | None, key: str) -> bool:
     """Return whether a failed check has to do with ``key``; that other keys are wrong too doesn't count."""
     if isinstance(error, InvalidError):
         return any(_is_about(one, key) for one in error.problems)
+    if isinstance(error, MissingValuesError):  # a choice may ask for more
+        return key in error.keys
     return error is not None and key.rpartition(".")[2] in str(error)
 
 

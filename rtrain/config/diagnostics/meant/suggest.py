@@ -155,6 +155,7 @@ class Keys:
             yield from (Meaning(key) for key in ends if key not in self._sections)
         yield from self._in_full_section(wrong)
         yield from self._below_meant(wrong, value)
+        yield from self._of_class(section)
         if section != "trainer":
             yield from self._of_classes(name, section)
         meant = list(_of_other_tools(wrong, value, near or confs[:1]))
@@ -179,13 +180,18 @@ class Keys:
         if section and section not in self._prefixes and name in KEYS and expand_key(name) in self.known:
             yield from [Meaning(expand_key(name))] if name != "name" else []  # that of a part, most of the time
 
+    def _of_class(self, section: str) -> Iterator[Meaning]:
+        """Yield what is said about the class that an unknown section is called after: ``Dropout.p``."""
+        if section[:1].isupper() and "." not in section and section not in self._prefixes:
+            yield from (one for one in self._as_written(section, None) if one.sentence is not None)
+
     def _similar(self, section: str, name: str, value: str | None) -> str | None:
         """Return the name of a key, or of another tool, of which ``name`` is a misspelling; None if it is of none."""
         ends = [key.rpartition(".")[2] for key in self._keys_for(section)]
         words = [words for _, conf in self._confs_for(section.partition(".")[0], value) for words in words_of(conf)]
         if section.partition(".")[0] in ("", "trainer"):
             words += [one for _, target in self.targets for one in words_of_target(target)]
-        foreign = [one for some in words for one in some.names_in(section)]
+        foreign = [one for some in words for one in some.names_in(section) if one_edit(name, one) or some.is_key(one)]
         known = [one for one in (*ends, *foreign) if len(one) >= SHORT]
         return alike(name, [one for one in known if len(name) > SHORT or one[0] == name[0]])  # plots are no slots
 

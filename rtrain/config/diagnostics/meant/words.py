@@ -8,7 +8,7 @@ The words for the keys of a dataclass stand next to the module that defines it: 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from rtrain.config.did_you_mean import plain
+from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, plain
 
 ENDING = ".words.yaml"
 NOT = ("false", "no", "off", "0", "none", "null")
@@ -70,6 +70,10 @@ class Words:
         ends = {"", _with_dots(section), *map(plain, section.split(".")[-1:])}
         return [name for where, _, name in self._written if _with_dots(where) in ends]
 
+    def is_key(self, name: str) -> bool:
+        """Tell whether a name that is written here means a key, whatever its value."""
+        return plain(name) in self.keys
+
     def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
         """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
         names = (_of_value(name, value or ""), plain(name))
@@ -114,6 +118,26 @@ def meaning_in(conf: type, name: str, value: object, where: str) -> Meaning | No
     """Return what ``name``, given ``value``, means for a dataclass of keys at the key ``where``; None if unknown."""
     found = (words.meaning(name, str(value), where) for words in words_of(conf))
     return next((one for one in found if one is not None), None)
+
+
+def hint_about(conf: type, key: str, value: object, known: Collection[str]) -> str:
+    """Return the hint of an error about an argument that a library lacks: what is meant by it, else the nearest one.
+
+    Args:
+        conf: The dataclass of keys that has the arguments below one of them.
+        key: The argument in full, ``trainer.arguments.lr``.
+        value: What was given.
+        known: The arguments that the library has.
+    """
+    where, section, name = key.rsplit(".", 2)
+    for one in (f"{section}.{name}", name):
+        meant = meaning_in(conf, one, value, where)
+        if meant is not None and meant.sentence is not None:
+            return meant.sentence
+        inside, _, last = (meant.key if meant is not None else key).rpartition(".")
+        if meant is not None and (inside != f"{where}.{section}" or last in known):
+            return did_you_mean(meant.key if meant.value is None else f"{meant.key}={meant.value}")
+    return nearest_or_all(name, known)
 
 
 def translated(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -> str | None:

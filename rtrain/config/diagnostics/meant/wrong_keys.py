@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig
 
-from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.compose.aliases import CHOOSABLE, expand_key, split_word
 from rtrain.config.compose.nodes import joined
 from rtrain.config.compose.request import Request
-from rtrain.config.compose.store import free_keys, users_keys
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
-from rtrain.config.diagnostics.meant.composition import Composition, leaves
+from rtrain.config.diagnostics.meant.composition import Composition
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
+from rtrain.config.diagnostics.meant.known_keys import KnownKeys
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.schema_keys import (
-    all_confs,
-    all_keys,
-    group_and_name,
+    is_inside,
     names_of,
-    plugins_with,
     read_whole,
 )
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, of_sweeper, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.did_you_mean import alike, there_are
+from rtrain.config.did_you_mean import alike, plain, there_are
 from rtrain.config.schema import Schemas
-from rtrain.config.targets.parameters import arguments_of, library_of, may_take, takes, targets_of
+from rtrain.config.targets.parameters import may_take, takes
 from rtrain.errors import IdleKeyError
 
 Check = Callable[[Sequence[str]], Exception | None]
@@ -42,11 +38,10 @@ Check = Callable[[Sequence[str]], Exception | None]
 
 AXIS = "seed=1,2"
 """A word that varies something in any config."""
-SCHEDULER = "sweep.scheduler"
+PARTS = ("trainer.scheduler", "trainer.early_stopping", "run.checkpoint", "sweep")
+"""Parts whose names in other tools say what the keys below them are about: ``lr_scheduler.patience`` stops no run."""
 MOST_INSIDE = 4
 """Most keys of an unknown section that a message places."""
-FREE_OF_HYDRA = ("hydra.job.env_set", "hydra.callbacks")
-"""Settings of Hydra's whose names are the user's."""
 
 
 class WrongKeys:
@@ -61,6 +56,7 @@ class WrongKeys:
     def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
         self.request, self.schemas, self._check = request, schemas, check
         self._composition = Composition(request)
+        self.known = KnownKeys(request, schemas, self._composition)
 
     @property
     def chosen(self) -> Mapping[str, str | None]:
@@ -96,6 +92,9 @@ class WrongKeys:
         for meaning in self._meanings(key, value, owner):
             if meaning.sentence is not None:
                 return Diagnostic(message, place, note=meaning.sentence)
+            if self._is_far(key, meaning.key):
+                first = first or meaning
+                continue
             short = in_own_words(own_key, key, meaning.key)
             values = [meaning.value] if meaning.value is not None else [value]
             refused = self.checked(place, f"{sign}{short}={values[0]}") if first is None else None
@@ -109,11 +108,13 @@ class WrongKeys:
                 if (other := _also_sets(place, word)) is not None:
                     return Diagnostic(message, place, shown, note=f"{other} sets it too: leave one of them out")
                 note = f"a sweep needs values to vary, for which {AXIS} stands" if axis else None
+                if meaning.value is not None and self._says_so_already(meaning):
+                    return Diagnostic(message, place, note=f"the config says so already: {shown}={meaning.value}")
                 attempt = command_with(place, *axis, word)
                 return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
             if first is None:
                 first, why = meaning, self._said_of(expand_key(meaning.key), value, refused)
-        others = self._of_other_plugins(first.key) if first is not None else None
+        others = self.known.of_other_plugins(first.key) if first is not None else None
         if others is not None:
             return Diagnostic(message, place, note=others)
         if first is not None:
@@ -123,6 +124,28 @@ class WrongKeys:
             meant = in_own_words(own_key, key, first.key)
             return Diagnostic(message, place, meant, note=self._or_added(key, place, meant) or why)
         return self._not_understood(key, place, message)
+
+    def _says_so_already(self, meaning: Meaning) -> bool:
+        """Return whether the config has the value that is meant, without a word of the user's."""
+        node = node_at(self.composed, expand_key(meaning.key))
+        return str(node).casefold() == str(meaning.value).casefold()
+
+    def _is_far(self, key: str, meant: str) -> bool:
+        """Return whether a key is meant that has another name than the wrong one, and stands outside of its section.
+
+        It is named, but not tried: what the name means in a part of the config may not be what it means elsewhere.
+        """
+        section, _, name = key.rpartition(".")
+        if "." in section and self.known.knows(section) and not self.known.is_free(section):
+            is_same = plain(meant.rpartition(".")[2]) == plain(name) or expand_key(name) == meant
+            return not is_same and not is_inside(meant, section)
+        part = self._part_called(section.partition(".")[0])
+        return part is not None and not is_inside(meant, part)
+
+    def _part_called(self, name: str) -> str | None:
+        """Return the part of the config that ``name`` means: ``trainer.scheduler`` for ``lr_scheduler``; or None."""
+        found = (expand_key(name), *(one.key for one in self.keys.meanings(name))) if name else ()
+        return next((one for one in found if one in PARTS), None)
 
     def _no_option(self, group: str, value: str | None, message: str, place: CliWord) -> Diagnostic:
         """Return what there is to say about a name that is not an option of a group: ``dataset_name=imdb``."""
@@ -143,6 +166,11 @@ class WrongKeys:
         varied = node_at(self.composed, "sweep.params") or any(map(varies, place.command))
         return [AXIS] if is_of_sweep and not varied else []
 
+    @property
+    def keys(self) -> Keys:
+        """What could have been meant."""
+        return self.known.keys
+
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
         return translated(key, value, self.keys.confs)
@@ -152,13 +180,13 @@ class WrongKeys:
         if added is not None:
             return Diagnostic(message, place, None, command_with(place, added))
         value = split_word(place.command[place.index])[2]
-        return Diagnostic(message, place, note=self._about(key, value) or self._list_of_keys(key))
+        return Diagnostic(message, place, note=self._about(key, value) or self.known.list_of_keys(key))
 
     def _about(self, key: str, value: str | None) -> str | None:
         """Return what there is to say about a key that means nothing here: other plugins' keys, or its topic."""
         section = key.rpartition(".")[0]
-        of_section = self.keys.topic(section) if section and not self.knows(section) else None
-        of_others = self._of_other_plugins(key) or of_section or elsewhere(key, value, self.schemas)
+        of_section = self.keys.topic(section) if section and not self.known.knows(section) else None
+        of_others = self.known.of_other_plugins(key) or of_section or elsewhere(key, value, self.schemas)
         return of_others or self.keys.topic(key)
 
     def _in_a_mapping(self, key: str, place: CliWord, owner: Any) -> Diagnostic:
@@ -171,7 +199,7 @@ class WrongKeys:
         return replace(found, attempt=command_with(place, word)) if is_meant else found
 
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
-        if note := self._other_plugin(key):
+        if note := self.known.other_plugin(key):
             return Diagnostic(no_key(key, None), place, note=note)
         value = place.value if isinstance(place, FileLocation) else None
         meaning = next(self._meanings(key, value, owner), None)
@@ -180,7 +208,7 @@ class WrongKeys:
             meant = short_of(key, meaning.key) if meaning is not None and meaning.key else None
             return Diagnostic(no_key(key, meant), place, meant, note=inside)
         if meaning is None:
-            note = self._about(key, value) or self._list_of_keys(key, names_of(owner))
+            note = self._about(key, value) or self.known.list_of_keys(key, names_of(owner))
             return Diagnostic(no_key(key, None), place, note=note)
         if meaning.sentence is not None:
             return Diagnostic(no_key(key, None), place, note=meaning.sentence)
@@ -213,7 +241,9 @@ class WrongKeys:
         if own:
             others = [one for one in keys.known if one.rpartition(".")[0] != parent]  # the wrong key may be among them
             keys = replace(keys, known=[*others, *own], confs=[(parent, owner), *keys.confs])
-        yield from keys.meanings(key, value)
+        for one in keys.meanings(key, value):
+            group = one.key.removesuffix(".type")
+            yield replace(one, key=group) if group in CHOOSABLE else one
 
     def checked_word(self, place: CliWord, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
@@ -226,7 +256,7 @@ class WrongKeys:
         has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
         like = dict(self.keys.targets).get(full, "")
         named = class_called(value, homes, like=like) if value is not None and homes and not has_options else None
-        is_built, new = full in self._free or named is not None, named or value
+        is_built, new = full in self.known.free or named is not None, named or value
         keeps = is_built and new is not None and self._takes_arguments_of(full, default, new)
         for word in spellings(sign, key, new, default, is_built=is_built, keeps=keeps):
             if not blames(self.checked(place, word), expand_key(split_word(word)[1])):
@@ -263,18 +293,15 @@ class WrongKeys:
     def _or_added(self, key: str, place: CliWord, meant: str) -> str | None:
         """Return the line that shows how to add ``key`` all the same; None where it is just a misspelling."""
         (parent, _, typed), name = key.rpartition("."), meant.rpartition(".")[2]
-        is_argument = (parent in dict(self.keys.targets) and alike(typed, [name]) != name) or self._is_users(parent)
-        added = self._added(key, place) if is_argument else None
+        is_argument = parent in dict(self.keys.targets) and alike(typed, [name]) != name
+        added = self._added(key, place) if is_argument or self.known.is_users(parent) else None
         return f"or add it with {added}" if added is not None else None
 
     def _users_own(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds a key of the user's, unless it misspells one that exists."""
         parent, _, name = key.rpartition(".")
-        return self._added(key, place) if self._is_users(parent) and alike(name, self._below(parent)) is None else None
-
-    def _is_users(self, parent: str) -> bool:
-        """Return whether only the user's own code knows the keys below ``parent``."""
-        return any(f"{parent}.".startswith(f"{one}.") for one in ("vars", *users_keys(self.schemas)))
+        is_own = self.known.is_users(parent) and alike(name, self.known.below(parent)) is None
+        return self._added(key, place) if is_own else None
 
     def _own_argument(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds ``key`` if it is an argument of what is built there; None for another key."""
@@ -288,7 +315,7 @@ class WrongKeys:
         """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
         added = f"+{place.command[place.index].lstrip('+~')}"
         parent, _, name = key.rpartition(".")
-        may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
+        may_be = self.known.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
         return added if may_be and not blames(self.checked(place, added), key) else None
 
     def checked(self, place: CliWord, *words: str, without: str = "") -> Exception | None:
@@ -296,88 +323,6 @@ class WrongKeys:
         before = len(self.request.command) - len(self.request.overrides)
         overrides = [*place.command[before : place.index], *words, *place.command[place.index + 1 :]]
         return self._check([one for one in overrides if one != without])
-
-    def _other_plugin(self, key: str) -> str | None:
-        """Return the line that says that the user has chosen a plugin for which the config is not written."""
-        words = (word for word in self.request.words if "{" not in word.text)
-        chosen = next((word.text for word in words if word.key == key.partition(".")[0]), None)
-        known = plugins_with(key, self.schemas)
-        return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
-
-    def _of_other_plugins(self, key: str) -> str | None:
-        """Return the line that names the plugins that have ``key``, if the chosen one lacks it."""
-        group, name = group_and_name(key)
-        own = self.schemas.group(group).get(self.chosen[group] or "") if group in CHOOSABLE else self._scheduler
-        if group and name in names_of(own):
-            return None
-        return plugins_with(key, self.schemas)
-
-    def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
-        """Return the line that says which keys there are, where ``key`` was set."""
-        if own:
-            return f"there are: {', '.join(sorted(own))}"
-        section = key.partition(".")[0]
-        if section in ("trainer", "dataset") and (name := self.chosen[section]):
-            return f"all its keys: rtrain {section}s {name}"
-        parent = key.rpartition(".")[0]
-        there = self._below(parent)
-        while parent and not there:
-            parent = parent.rpartition(".")[0]
-            there = self._below(parent)
-        trainer = self.chosen["trainer"] if not parent else None
-        return f"there are: {', '.join(there)}" + (f"; below trainer: rtrain trainers {trainer}" if trainer else "")
-
-    def _below(self, parent: str) -> list[str]:
-        """Return the names of the keys right below one, or of the sections."""
-        known = self._composition.keys_of_hydra if parent.partition(".")[0] == "hydra" else self.keys.known
-        names = {key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent}
-        return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
-
-    def knows(self, key: str) -> bool:
-        """Return whether there is a key, or any may be added there."""
-        return self.is_free(key) or any(f"{one}.".startswith(f"{key}.") for one in self.keys.known)
-
-    def is_free(self, parent: str) -> bool:
-        """Return whether any key may be added below ``parent``."""
-        return any(f"{parent}.".startswith(f"{key}.") for key in self._free)
-
-    @cached_property
-    def _free(self) -> tuple[str, ...]:
-        return ("vars", *FREE_OF_HYDRA, *free_keys(self.schemas))
-
-    @cached_property
-    def keys(self) -> Keys:
-        """What could have been meant: keys of the schemas, and of the config without the user's values."""
-        found = list(all_keys(self.schemas, self.chosen["trainer"], self.chosen["dataset"]))
-        if self.composed is not None:
-            found.extend(leaves(self.composed))
-        there = set(found)
-        known = [key for key in found if expand_key(key) in there]
-        trainer = self.composed.get("trainer") if self.composed is not None else None
-        conf = self.schemas.trainer.get(self.chosen["trainer"] or "")
-        confs = all_confs(self.schemas, self.chosen)
-        scheduler = self._scheduler
-        return Keys(
-            [*known, *(f"{SCHEDULER}.{name}" for name in names_of(scheduler))],
-            confs if scheduler is None else [*confs, (SCHEDULER, scheduler)],
-            targets_of(trainer),
-            lambda: library_of(conf),
-            lambda: arguments_of(trainer),
-            [f"{group}.{name}" for group in CHOOSABLE for one in self._plugins(group) for name in names_of(one)],
-        )
-
-    def _plugins(self, group: str) -> Iterable[type]:
-        return self.schemas.group(group).values()
-
-    @property
-    def _scheduler(self) -> type | None:
-        """The dataclass of keys of the scheduler that a sweep has chosen."""
-        typed = [split_word(word.text)[2] or "" for word in self.request.words if word.key == "sweep/scheduler"]
-        if typed:
-            return self.schemas.scheduler.get(typed[-1])
-        sweep = self.composed.get("sweep") if self.composed is not None else None
-        node = sweep.get("scheduler") if isinstance(sweep, DictConfig) else None
-        return self.schemas.scheduler.get(node.get("type", "")) if isinstance(node, DictConfig) else None
 
 
 def _holds(value: str, name: str) -> bool:
