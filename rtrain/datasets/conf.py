@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -218,12 +219,34 @@ TablePath = Annotated[
 ]
 
 
+DROPPING = Need(
+    met=lambda way: _drops_some(way.conf.dataset),
+    otherwise="dataset.features names the columns that are used",
+    instead="Leave the others out of dataset.features",
+    keys=("dataset.features",),
+)
+CATEGORIES = Need(
+    met=lambda way: way.info is None or bool(way.info.categories),
+    otherwise="no feature is a category",
+    instead="Name those that are: dataset.categorical=[COLUMN]",
+    keys=("dataset",),
+    of_rows=True,
+)
+
+
+def _drops_some(conf: Any) -> bool:
+    """Tell whether there are features to drop: those that are named, or all columns without other uses."""
+    return conf.features is None or any(fnmatchcase(name, one) for name in conf.features for one in conf.drop)
+
+
 DTYPES = ("float32", "float64", "int32", "int64", "bool", "string", "category")
 
 
 @dataclass(kw_only=True)
 class ColumnsConf(RowsConf):
     """The columns of a table, wherever it comes from."""
+
+    needs: ClassVar[Rules] = (*SharesConf.needs, DROPPING.of("drop"), CATEGORIES.of("max_unseen"))
 
     label: str
     """Column to predict."""
@@ -290,7 +313,7 @@ class TableConf(ColumnsConf, MemoryConf):
     one over the features for ``normalize: true`` and ``on_missing: mean``.
     """
 
-    needs: ClassVar[Rules] = (*SharesConf.needs, *MemoryConf.needs)
+    needs: ClassVar[Rules] = (*ColumnsConf.needs, *MemoryConf.needs)
 
     path: TablePath
     """File, folder or glob, or {train: ..., test: ...}. In a folder, what is named train, val or test is that split."""

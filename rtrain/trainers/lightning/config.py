@@ -32,6 +32,13 @@ CLIPPED = Need(
     instead="Say where to: +trainer.trainer_args.gradient_clip_val=1",
     keys=("trainer.trainer_args",),
 )
+EVALUATING = Need(
+    met=lambda way: way.trainer.evaluate_split != "none",
+    otherwise="trainer.evaluate_split=none evaluates nothing",
+    instead="Leave one of the two out",
+    keys=("trainer.evaluate_split",),
+)
+OF_EVALUATIONS = ("check_val_every_n_epoch", "val_check_interval", "limit_val_batches", "num_sanity_val_steps")
 
 
 def _num_evaluations(conf: Conf) -> int | None:
@@ -58,6 +65,7 @@ class Conf(TrainLoopConf, LimitsConf):
         JUDGED_BY_EPOCH.of("early_stopping"),
         ALL_EPOCHS.of("trainer_args.check_val_every_n_epoch"),
         CLIPPED.of("trainer_args.gradient_clip_algorithm"),
+        EVALUATING.of(*(f"trainer_args.{name}" for name in OF_EVALUATIONS)),
     )
     follows: ClassVar[Rules] = (*TrainLoopConf.follows, *LimitsConf.follows)
 

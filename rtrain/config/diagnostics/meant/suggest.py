@@ -26,6 +26,8 @@ NOISE = ("use", "enable", "do", "with", "create", "apply", "is", "run", "mode", 
 """Parts at the ends of a name that say no more than that it is set."""
 VAGUE = ("mode", "type", "path", "unit", "subset", "interval", "folder", "value")
 """Names of keys that mean something else in each section."""
+OF_LOOPS = ("trainer.train_loop_config", "trainer.train_function_config", "trainer.arguments")
+"""What a loop of the user's own is given."""
 NAMING = ("type", "name", "kind", "value")
 """Keys of a mapping that other tools have where a key has one value."""
 
@@ -156,6 +158,7 @@ class Keys:
         yield from self._in_full_section(wrong)
         yield from self._below_meant(wrong, value)
         yield from self._of_class(section)
+        yield from (Meaning(key) for key in self.known if key in (f"{where}.{name}" for where in OF_LOOPS))
         if section != "trainer":
             yield from self._of_classes(name, section)
         meant = list(_of_other_tools(wrong, value, near or confs[:1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig
@@ -28,7 +29,7 @@ from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, of_swe
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.did_you_mean import alike, plain, there_are
+from rtrain.config.did_you_mean import alike, one_edit, plain, there_are
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import may_take, takes
 from rtrain.errors import IdleKeyError
@@ -89,7 +90,7 @@ class WrongKeys:
             return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
         why: str | None = None
-        for meaning in self._meanings(key, value, owner):
+        for meaning in map(partial(_as_choice, key), self._meanings(key, value, owner)):
             if meaning.sentence is not None:
                 return Diagnostic(message, place, note=meaning.sentence)
             if self._is_far(key, meaning.key):
@@ -139,7 +140,8 @@ class WrongKeys:
         if "." in section and self.known.knows(section) and not self.known.is_free(section):
             is_same = plain(meant.rpartition(".")[2]) == plain(name) or expand_key(name) == meant
             return not is_same and not is_inside(meant, section)
-        part = self._part_called(section.partition(".")[0])
+        part = next((one for one in PARTS if is_inside(section, one)), None)
+        part = part or self._part_called(section.partition(".")[0])
         return part is not None and not is_inside(meant, part)
 
     def _part_called(self, name: str) -> str | None:
@@ -241,9 +243,7 @@ class WrongKeys:
         if own:
             others = [one for one in keys.known if one.rpartition(".")[0] != parent]  # the wrong key may be among them
             keys = replace(keys, known=[*others, *own], confs=[(parent, owner), *keys.confs])
-        for one in keys.meanings(key, value):
-            group = one.key.removesuffix(".type")
-            yield replace(one, key=group) if group in CHOOSABLE else one
+        yield from keys.meanings(key, value)
 
     def checked_word(self, place: CliWord, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
@@ -323,6 +323,13 @@ class WrongKeys:
         before = len(self.request.command) - len(self.request.overrides)
         overrides = [*place.command[before : place.index], *words, *place.command[place.index + 1 :]]
         return self._check([one for one in overrides if one != without])
+
+
+def _as_choice(wrong: str, meaning: Meaning) -> Meaning:
+    """Return the choice of a plugin, ``dataset``, in place of its ``dataset.type``, unless that was misspelt."""
+    (group, _, name), typed = meaning.key.rpartition("."), wrong.rpartition(".")[2].casefold()
+    is_choice = name == "type" and group in CHOOSABLE and typed != name and not one_edit(typed, name)
+    return replace(meaning, key=group) if is_choice else meaning
 
 
 def _holds(value: str, name: str) -> bool:
