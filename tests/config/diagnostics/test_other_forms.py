@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 import rtrain
+from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +71,58 @@ OTHERS = {
 @pytest.mark.parametrize("words", list(OTHERS))
 def test_a_word_of_another_trainer(words):
     assert OTHERS[words] in refused(*words)
+
+
+PLACES = {
+    ("mlp", "trainer.early_stopping.n_epochs=3"): "try: ... trainer.early_stopping.patience=3",
+    ("mlp", "scheduler.max_epochs=10"): "did you mean: trainer.max_epochs",
+    ("mlp", "checkpoint.patience=10"): "did you mean: trainer.early_stopping.patience",
+    ("mlp", "sweep.patience=10"): "did you mean: trainer.early_stopping.patience",
+    ("mlp", "scheduler.patience=10"): "scheduler=plateau",
+    ("mlp", "model.learning_rate=0.1"): "try: ... trainer.optimizer.lr=0.1",
+    ("mlp", "data.batch_size=16"): "try: ... trainer.batch_size=16",
+    ("mlp", "EarlyStopping.patience=3"): "try: ... trainer.early_stopping.patience=3",
+    ("mlp", "run.continue=true"): "there are: callbacks",
+    ("mlp", "dataset.format=csv"): "try: ... dataset=csv",
+    ("mlp", "trainer.use_ddp=true"): "the config says so already: trainer.strategy=ddp",
+    ("lightning", "scheduler.step_size=5"): "configure_optimizers decides",
+    ("lightning", "trainer.val_every=2"): "name the unit",
+    ("keras", "ReduceLROnPlateau.patience=3"): "keras.callbacks.ReduceLROnPlateau",
+}
+
+
+@pytest.mark.parametrize(("config", "word"), list(PLACES))
+def test_what_is_tried_is_in_the_part_that_the_name_is_about(config, word):
+    said, found = PLACES[config, word], refused(config, word).replace(f"rtrain fit {config} num_workers=0", "...")
+    assert said in found
+    assert ("try: " in said) == ("try: " in found)
+
+
+ARGUMENTS = [
+    ("transformers", "trainer.arguments", "lr", 0.1, "trainer.arguments.learning_rate"),
+    ("transformers", "trainer.arguments", "mixed_precision", "bf16", "trainer.arguments.bf16=true"),
+    ("transformers", "trainer.arguments", "weight_dekay", 0.1, "weight_decay"),
+    ("lightning", "trainer.trainer_args", "amp", True, "trainer.trainer_args.precision=16-mixed"),
+    ("lightning", "trainer.trainer_args", "learning_rate", 0.1, "trainer.module"),
+]
+
+
+@pytest.mark.parametrize(("trainer", "section", "name", "value", "meant"), ARGUMENTS)
+def test_arguments_of_a_library_have_the_words_of_other_tools(trainer, section, name, value, meant):
+    known = ["learning_rate", "bf16", "weight_decay", "precision"]
+    assert meant in hint_about(schemas().trainer[trainer], f"{section}.{name}", value, known)
+
+
+def test_a_loop_gets_what_is_meant_for_it():
+    Path("own_loop.py").write_text("def train(config): pass\n")
+    Path("own.yaml").write_text("trainer: {type: torch, train_loop: own_loop:train, train_loop_config: {lr: 1}}")
+    for word in ("lr=0.1", "optimizer.lr=0.1", "trainer.optimizer.lr=0.1"):
+        assert "try: rtrain fit own.yaml num_workers=0 trainer.train_loop_config.lr=0.1" in refused("own.yaml", word)
+
+
+def test_keys_of_columns_that_no_row_needs_are_refused():
+    Path("rows.csv").write_text("x,c,y\n1,2,a\n2,3,b\n3,1,a\n4,1,b\n5,2,a\n6,2,b\n")
+    table = ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y")
+    assert "no feature is a category" in refused("xgboost", *table, "dataset.max_unseen=0.5")
+    named = (*table, "dataset.features=[x]")
+    assert "dataset.features names the columns" in refused("xgboost", *named, "dataset.drop=[c]")
