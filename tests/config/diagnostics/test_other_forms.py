@@ -6,6 +6,7 @@ import pytest
 
 import rtrain
 from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.files.locations import builtin_dir
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 
@@ -73,6 +74,7 @@ def test_a_word_of_another_trainer(words):
     assert OTHERS[words] in refused(*words)
 
 
+RECIPE = str(builtin_dir("recipes") / "char-gpt-fsdp")
 PLACES = {
     ("mlp", "trainer.early_stopping.n_epochs=3"): "try: ... trainer.early_stopping.patience=3",
     ("mlp", "scheduler.max_epochs=10"): "did you mean: trainer.max_epochs",
@@ -84,7 +86,7 @@ PLACES = {
     ("mlp", "EarlyStopping.patience=3"): "try: ... trainer.early_stopping.patience=3",
     ("mlp", "run.continue=true"): "there are: callbacks",
     ("mlp", "dataset.format=csv"): "try: ... dataset=csv",
-    ("mlp", "trainer.use_ddp=true"): "the config says so already: trainer.strategy=ddp",
+    (RECIPE, "trainer.sharding_strategy=FULL_SHARD"): "the config says so already: trainer.strategy=fsdp",
     ("lightning", "scheduler.step_size=5"): "configure_optimizers decides",
     ("lightning", "trainer.val_every=2"): "name the unit",
     ("keras", "ReduceLROnPlateau.patience=3"): "keras.callbacks.ReduceLROnPlateau",
