@@ -82,13 +82,13 @@ def cluster():
 @pytest.mark.usefixtures("cluster")
 def test_actors_answer_as_one_process_does(trained, folder, tmp_path):
     _two_workers_predict_what_one_process_predicts(trained, folder, tmp_path)
-    _two_workers_measure_what_one_process_measures(trained, folder)
     _more_workers_than_fit_are_refused_at_once(trained, folder, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
-def test_actors_measure_the_rows_that_training_kept_back(trained):
+def test_actors_measure_as_one_process_does(trained, folder):
+    _two_workers_measure_what_one_process_measures(trained, folder)
     assert rtrain.evaluate(trained, ["num_workers=2"]) == rtrain.evaluate(trained)
 
 

@@ -77,6 +77,8 @@ class Session:
         self._schemas, self._project_root, self._typed = schemas, project_root, typed
         self._checked: tuple[DictConfig, Composed] | None = None
         self._composed: DictConfig | None = None
+        self._answers: dict[tuple[str, ...], Exception | None] = {}
+        """What was wrong with other overrides, which one error asks for again and again."""
 
     def __enter__(self) -> Self:
         """Find the config and set Hydra up.
@@ -216,6 +218,12 @@ class Session:
 
     def _what_is_wrong_with(self, overrides: Sequence[str]) -> Exception | None:
         """Return why the config can't be composed or checked with other overrides; None if it can."""
+        key = tuple(overrides)
+        if key not in self._answers:
+            self._answers[key] = self._what_is_found_with(overrides)
+        return self._answers[key]
+
+    def _what_is_found_with(self, overrides: Sequence[str]) -> Exception | None:
         typed = self.request.typed
         if "--multirun" not in typed and any(word.startswith("sweep") for word in overrides):
             typed = (*(typed or ("rtrain", "fit", self._config)), "--multirun")  # what follows has no effect without it

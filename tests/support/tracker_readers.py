@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -54,23 +55,28 @@ def of_mlflow(uri, run_id):
 
 def of_wandb(folder):
     """Read the union of the offline folders of one run, as ``wandb sync`` sends it."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
-    found, ids = {}, set()
-    for path in sorted(Path(folder).glob("offline-run-*/*.wandb")):
-        for data in _records(path.read_bytes()):
-            record = Record.FromString(data)
-            if record.WhichOneof("record_type") == "run":
-                ids.add(record.run.run_id)
-            if record.WhichOneof("record_type") == "history":
-                row = {
-                    item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.history.item
-                }
-                for name, value in row.items():
-                    if not name.startswith("_") and name != "epoch" and isinstance(value, int | float):
-                        found.setdefault(name, {})[row["_step"]] = value
+    found, records = {}, _records_of_wandb(Path(folder))
+    for record in (one for one in records if one.WhichOneof("record_type") == "history"):
+        row = {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        for name, value in row.items():
+            if not name.startswith("_") and name != "epoch" and isinstance(value, int | float):
+                found.setdefault(name, {})[row["_step"]] = value
+    ids = {one.run.run_id for one in records if one.WhichOneof("record_type") == "run"}
     assert len(ids) == 1, ids
     return found
+
+
+def _records_of_wandb(folder):
+    """Return all records of a run; on a busy machine, W&B's own process writes the last ones after it said so."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    end = time.monotonic() + 20
+    while True:
+        paths = sorted(folder.glob("offline-run-*/*.wandb"))
+        records = [Record.FromString(data) for path in paths for data in _records(path.read_bytes())]
+        if time.monotonic() > end or (records and records[-1].WhichOneof("record_type") in ("exit", "footer")):
+            return records
+        time.sleep(0.1)
 
 
 def of_csv(path):

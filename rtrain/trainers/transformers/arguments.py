@@ -15,7 +15,6 @@ from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.errors import ConfigError, TargetError, first_line
-from rtrain.trainers.transformers.config import Conf
 
 FOLLOWED = (
     *("learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "optim", "optim_args"),
@@ -51,8 +50,12 @@ OF_OPTIMIZERS = ("adam_beta1", "adam_beta2", "adam_epsilon", "optim_args")
 """Those that some optimizers take and others don't."""
 
 
-def check_arguments(given: Mapping[str, Any]) -> None:
+def check_arguments(given: Mapping[str, Any], conf: type) -> None:
     """Refuse arguments that are unknown, or that rtrain decides itself.
+
+    Args:
+        given: The arguments by name.
+        conf: The dataclass of the trainer's keys, which knows what they are called elsewhere.
 
     Raises:
         ConfigError: Names the key, and what to use instead.
@@ -62,7 +65,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         where = f"trainer.arguments.{name}"
         if name not in known:
-            raise ConfigError(f"{where}: TrainingArguments has no '{name}'.", hint_about(Conf, where, value, known))
+            raise ConfigError(f"{where}: TrainingArguments has no '{name}'.", hint_about(conf, where, value, known))
         if name not in FOLLOWED:
             instead = OURS.get(name)
             raise ConfigError(

@@ -43,7 +43,7 @@ def check_conf(job: Job) -> None:
     check_roles("transformers", info, ("weight",))
     check_float32("transformers", info)
     check_monitors(conf, info, job, ("perplexity",) if info.task == "language-modeling" else ())
-    check_arguments(conf.arguments)
+    check_arguments(conf.arguments, Conf)
     check_numbers(conf.arguments, "trainer.arguments")
     if conf.lora is not None:
         _check_lora(conf.lora)

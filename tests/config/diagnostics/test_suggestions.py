@@ -304,6 +304,7 @@ def test_a_suggestion_is_checked_as_what_the_session_is_for(tmp_path):
     own.write_text("defaults: [mlp, _self_]\ncluster: {runtime_env: {env_vars: {TOKEN: '***'}}}\n")
     with Session(str(own), [], schemas()) as session:
         assert "secrets are not written down" in str(session._what_is_wrong_with([]))
+    with Session(str(own), [], schemas()) as session:
         session.needs_secrets = False  # as predictions and evaluations need none
         session.trust = True
         assert session._what_is_wrong_with([]) is None

@@ -201,7 +201,7 @@ def check_free_places(key: str, trainer: dict[str, Any], allow: Sequence[str]) -
     elif key.startswith("trainer.params"):
         check_names(node, *PARAMETERS[trainer["type"]](), schemas().trainer[trainer["type"]])
     elif part == "arguments":
-        check_arguments(node)
+        check_arguments(node, schemas().trainer["transformers"])
     elif part == "lora" and not {*(node or {})} <= {*inspect.signature(LoraConfig).parameters}:
         raise ConfigError(f"{key}: peft's LoraConfig has no such argument.")
     elif part == "trainer_args" and not {*node} <= {*inspect.signature(Trainer).parameters} - {*LIGHTNING_OURS}:

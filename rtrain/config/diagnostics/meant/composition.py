@@ -35,7 +35,9 @@ class Composition:
         for group in CHOOSABLE:
             node = self.nodes.get(group) if self.nodes is not None else None
             usual = DEFAULT_PLUGINS.get(group)
-            found[group] = node.get("type", usual) if isinstance(node, DictConfig) else self._declared(group)
+            is_left_out = self.nodes is not None and group not in self.nodes
+            given = usual if is_left_out else self._declared(group)
+            found[group] = node.get("type", usual) if isinstance(node, DictConfig) else given
         return found
 
     def _declared(self, group: str) -> str | None:
