@@ -27,7 +27,7 @@ NOISE = ("use", "enable", "do", "with", "create", "apply", "is", "run", "mode", 
 VAGUE = ("mode", "type", "path", "unit", "subset", "interval", "folder", "value")
 """Names of keys that mean something else in each section."""
 OF_LOOPS = ("trainer.train_loop_config", "trainer.train_function_config", "trainer.arguments")
-"""What a loop of the user's own is given."""
+"""What a custom loop is given."""
 NAMING = ("type", "name", "kind", "value")
 """Keys of a mapping that other tools have where a key has one value."""
 
@@ -184,7 +184,7 @@ class Keys:
             yield from [Meaning(expand_key(name))] if name != "name" else []  # that of a part, most of the time
 
     def _of_class(self, section: str) -> Iterator[Meaning]:
-        """Yield what is said about the class that an unknown section is called after: ``Dropout.p``."""
+        """Yield the sentence for the class that an unknown section is called after: ``Dropout.p``."""
         if section[:1].isupper() and "." not in section and section not in self._prefixes:
             yield from (one for one in self._as_written(section, None) if one.sentence is not None)
 

@@ -127,7 +127,7 @@ class WrongKeys:
         return self._not_understood(key, place, message)
 
     def _says_so_already(self, meaning: Meaning) -> bool:
-        """Return whether the config has the value that is meant, without a word of the user's."""
+        """Return whether the files of the config set the value that is meant."""
         node = node_at(self.composed, expand_key(meaning.key))
         return str(node).casefold() == str(meaning.value).casefold()
 
