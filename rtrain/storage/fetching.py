@@ -175,7 +175,7 @@ def _fill(run: StoredRun, part: Path, notice: Callable[[str], None]) -> None:
 
 
 def fetch_record(folder: Folder, sizes: dict[str, int], into: Path) -> None:
-    """Copy what a store has of a run but its checkpoints and its manifest; of the events, those that are new.
+    """Copy what a store has of a run but its checkpoints and its manifest, as far as it is not here.
 
     Args:
         folder: The run in the store, which may say what is wrong.
@@ -183,7 +183,8 @@ def fetch_record(folder: Folder, sizes: dict[str, int], into: Path) -> None:
         into: The folder here.
     """
     for name in sizes:
-        if not name.startswith(("checkpoints/", EVENTS, MANIFEST, ".rtrain-probe")):
+        is_here = (into / name).is_file() and (into / name).stat().st_size == sizes[name]
+        if not name.startswith(("checkpoints/", EVENTS, MANIFEST, ".rtrain-probe")) and not is_here:
             _get(folder, name, into)
     with (into / EVENTS).open("ab") as events:
         join_parts(folder, sizes, events)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
@@ -30,7 +32,7 @@ class StoredRecord:
     def __init__(self, run: StoredRun, folder: Path) -> None:
         self.folder, self._stored = folder, run.folder
         folder.mkdir(parents=True)
-        self.goes_on()
+        self._bring(run.manifest)
 
     def goes_on(self) -> bool:
         """Bring what is new, and tell whether a machine still works on the run.
@@ -39,14 +41,18 @@ class StoredRecord:
             ConfigError: The store refuses or does not answer.
         """
         with errors_named(self._stored.url, "RUN"):
-            # The manifest comes first: of a run that is over, what follows is complete.
             manifest = patiently(partial(read_json, self._stored, MANIFEST))
+        self._bring(manifest)
+        return was_alive_lately(manifest)
+
+    def _bring(self, manifest: Mapping[str, Any]) -> None:
+        """Bring what belongs to a manifest, which was read before: of a run that is over, it is complete."""
+        with errors_named(self._stored.url, "RUN"):
             try:
                 self._fetch()
             except FileNotFoundError:  # parts of the events that were joined meanwhile
                 self._fetch()
         write_atomic(self.folder / MANIFEST, to_json(manifest))
-        return was_alive_lately(manifest)
 
     def _fetch(self) -> None:
         fetch_record(self._stored, patiently(self._stored.sizes), self.folder)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 RUN_HELP = "A run: its folder, last, last:NAME, best:NAME, its short id, or SWEEP/3 for a trial."
+RUN_OR_URL_HELP = f"{RUN_HELP[:-1]}, or the URL of its copy."
 Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
-RunOrUrl = Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP[:-1]}, or the URL of its copy.")]
-RunsOrUrls = Annotated[list[str], typer.Argument(metavar="RUN", help=f"{RUN_HELP[:-1]}, or the URL of its copy.")]
+RunOrUrl = Annotated[str, typer.Argument(metavar="RUN", help=RUN_OR_URL_HELP)]
+RunsOrUrls = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_OR_URL_HELP)]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_HELP)]
 Folders = Annotated[
     list[str] | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from omegaconf import DictConfig
@@ -101,11 +101,13 @@ class KnownKeys:
             targets_of(trainer),
             lambda: library_of(conf),
             lambda: arguments_of(trainer),
-            [f"{one}.{name}" for one in CHOOSABLE for conf in self._plugins(one) for name in names_of(conf)],
+            [
+                f"{one}.{name}"
+                for one in CHOOSABLE
+                for conf in self._schemas.group(one).values()
+                for name in names_of(conf)
+            ],
         )
-
-    def _plugins(self, group: str) -> Iterable[type]:
-        return self._schemas.group(group).values()
 
     def _conf(self, group: str) -> type | None:
         """The dataclass of keys of the plugin that is chosen."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig
@@ -20,11 +21,7 @@ from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_
 from rtrain.config.diagnostics.meant.known_keys import KnownKeys
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.schema_keys import (
-    is_inside,
-    names_of,
-    read_whole,
-)
+from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, read_whole
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, of_sweeper, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
@@ -90,10 +87,11 @@ class WrongKeys:
             return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
         why: str | None = None
+        part = self._part_about(key)
         for meaning in map(partial(_as_choice, key), self._meanings(key, value, owner)):
             if meaning.sentence is not None:
                 return Diagnostic(message, place, note=meaning.sentence)
-            if self._is_far(key, meaning.key):
+            if self._is_far(key, meaning.key, part):
                 first = first or meaning
                 continue
             short = in_own_words(own_key, key, meaning.key)
@@ -131,7 +129,7 @@ class WrongKeys:
         node = node_at(self.composed, expand_key(meaning.key))
         return str(node).casefold() == str(meaning.value).casefold()
 
-    def _is_far(self, key: str, meant: str) -> bool:
+    def _is_far(self, key: str, meant: str, part: str | None) -> bool:
         """Return whether a key is meant that has another name than the wrong one, and stands outside of its section.
 
         It is named, but not tried: what the name means in a part of the config may not be what it means elsewhere.
@@ -140,14 +138,15 @@ class WrongKeys:
         if "." in section and self.known.knows(section) and not self.known.is_free(section):
             is_same = plain(meant.rpartition(".")[2]) == plain(name) or expand_key(name) == meant
             return not is_same and not is_inside(meant, section)
-        part = next((one for one in PARTS if is_inside(section, one)), None)
-        part = part or self._part_called(section.partition(".")[0])
         return part is not None and not is_inside(meant, part)
 
-    def _part_called(self, name: str) -> str | None:
-        """Return the part of the config that ``name`` means: ``trainer.scheduler`` for ``lr_scheduler``; or None."""
-        found = (expand_key(name), *(one.key for one in self.keys.meanings(name))) if name else ()
-        return next((one for one in found if one in PARTS), None)
+    def _part_about(self, key: str) -> str | None:
+        """Return the part that the section of a wrong key means: ``trainer.scheduler`` for ``lr_scheduler.x``."""
+        section = key.rpartition(".")[0]
+        head = section.partition(".")[0]
+        inside = (one for one in PARTS if is_inside(section, one))
+        called = (one.key for one in self.keys.meanings(head) if one.key in PARTS) if head else ()
+        return next(chain(inside, called), None)
 
     def _no_option(self, group: str, value: str | None, message: str, place: CliWord) -> Diagnostic:
         """Return what there is to say about a name that is not an option of a group: ``dataset_name=imdb``."""
