@@ -30,6 +30,10 @@ WORDS = {
     "run.checkpoint.best.monitor=val/f1": "have the trainer measure it too",
     "run.resume=yes": "auto, must and never",
     "trainer.model._target_=OwnNet": "own_nets.OwnNet",
+    "model=resnet34": "model=resnet18 'model.layers=[3,4,6,3]'",
+    "scheduler=exponential": "{_target_: torch.optim.lr_scheduler.ExponentialLR, gamma: 0.95}",
+    "optimizer=rmsporp": "{_target_: torch.optim.RMSprop}",
+    "metrics=[specifcity]": "specificity: {_target_: torchmetrics.Specificity, task: multiclass, num_classes: auto}",
     "trainer.train_loop=own_broken:train": "own_broken.py:1:10\n  >    1 | def train(config:",
 }
 

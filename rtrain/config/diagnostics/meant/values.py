@@ -21,7 +21,7 @@ from rtrain.config.diagnostics.meant.suggest import Keys, in_full
 from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.did_you_mean import plain
+from rtrain.config.did_you_mean import closest, plain
 from rtrain.config.files.data_files import words_for
 from rtrain.config.value_types.fields import hints_of, kinds_of
 from rtrain.config.value_types.units import unit_of
@@ -156,7 +156,8 @@ class Values:
         if plain(value) in map(plain, options):
             return None
         homes, like = homes_of(dict(self._confs).get("trainer"), key), self._targets.get(key, "")
-        return class_called(value, homes, misspelt=not options, like=like)
+        misspelt = closest(value, options) is None
+        return class_called(value, homes, misspelt=misspelt, like=like)
 
     def list_at(self, key: str) -> str | None:
         """Return the line that shows the form of the list at ``key``; None for another type."""
