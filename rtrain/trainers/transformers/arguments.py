@@ -10,9 +10,9 @@ from typing import Any
 
 from transformers import Trainer, TrainingArguments
 
-from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.diagnostics.meant.words import hint_about, translated
 from rtrain.config.diagnostics.omegaconf_messages import as_written
-from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
+from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.errors import ConfigError, TargetError, first_line
 from rtrain.trainers.transformers.config import Conf
@@ -115,7 +115,9 @@ def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:
         key = "trainer.arguments" if name is None else f"trainer.arguments.{name}"
         if choice := re.match(r"(.*) is not a valid \w+, please select one of \[(.*)\]", str(error)):
             names = [one.strip("' ") for one in choice[2].split(",")]
-            raise ConfigError(f"{key}: there is no '{choice[1]}'.", nearest_or_all(choice[1], names)) from error
+            meant = translated(key, choice[1], [("trainer", Conf)])  # what is meant comes before nearness of letters
+            hint = did_you_mean(meant) if meant in names else nearest_or_all(choice[1], names)
+            raise ConfigError(f"{key}: there is no '{choice[1]}'.", hint) from error
         raise ConfigError(f"{key}: {first_line(error)}") from error
 
 
