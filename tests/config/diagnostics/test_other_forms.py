@@ -34,6 +34,15 @@ WORDS = {
     "scheduler=exponential": "{_target_: torch.optim.lr_scheduler.ExponentialLR, gamma: 0.95}",
     "optimizer=rmsporp": "{_target_: torch.optim.RMSprop}",
     "metrics=[specifcity]": "specificity: {_target_: torchmetrics.Specificity, task: multiclass, num_classes: auto}",
+    "run.loggers={tensorboard}": "'run.loggers=[tensorboard]'",
+    "run.tags={a,b}": "'run.tags=[a,b]'",
+    "trainer.clip_norm=0": "trainer.clip_norm=null",
+    "trainer.max_seconds=0": "trainer.max_seconds=null",
+    "epochs=0": "rtrain evaluate measures a trained model",
+    "optimizer.betas=[0.9,1.5]": "^^^\n  for example: optimizer.betas=[0.9,0.999]",
+    "model.hidden=[64,wide]": "^^^\n  for example: model.hidden=[128,128]",
+    "dataset.normalize=standard": "dataset.normalize=true",
+    "optimizer._target_=torch.optim.adamw": "torch.optim.adamw is a module",
     "trainer.train_loop=own_broken:train": "own_broken.py:1:10\n  >    1 | def train(config:",
 }
 
@@ -44,6 +53,8 @@ def test_a_word(word):
 
 
 FILES = {
+    "trainer:\n  optimizer: {betas: [0.9, 1.5]}": "own.yaml:3",
+    "trainer: {optimizer: {_target_: torch.optim.adamw, lr: 0.1}}": "did you mean: torch.optim.AdamW",
     "trainer:\n  optimizer:\n    betas: 0.9, 0.999": "a list has brackets: [0.9, 0.999]",
     "trainer: {model: {_target_: own_nets.py:OwnNet}}": "did you mean: own_nets.OwnNet",
     "trainer: {model: {hidden: ${vars.width}}}": 'quote a reference inside of braces or brackets: "${vars.name}"',
@@ -74,6 +85,8 @@ OTHERS = {
     ("lightgbm", "trainer.params.objective=foo"): "there are: multiclass, multiclassova, ",
     ("xgboost", "trainer.params.objective=abcdefg"): "there are: ",
     ("transformers", "trainer.arguments.lr_scheduler_type=cosin"): "did you mean: cosine",
+    ("transformers", "trainer.arguments.optim=adam"): "did you mean: adamw_torch",
+    ("keras", "+trainer.loss._target_=keras.losses.CrossEntropy"): "keras.losses.SparseCategoricalCrossentropy",
     ("jax", "optimizer.weight_decay_mask=x"): "did you mean: optimizer.mask",
     ("sklearn", "trainer.estimator._target_=sklearn.ensemble.RandomForest"): "RandomForestClassifier or sklearn",
     ("transformers", "trainer.ddp_find_unused_parameters=false"): "it is for several workers",
@@ -83,3 +96,9 @@ OTHERS = {
 @pytest.mark.parametrize("words", list(OTHERS))
 def test_a_word_of_another_trainer(words):
     assert OTHERS[words] in refused(*words)
+
+
+def test_lines_of_a_library_are_not_shown_as_those_of_the_user():
+    said = refused("keras", "model.dropout=2")
+    assert "Received: rate=2" in said
+    assert "-->" not in said

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
 
-from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
 from rtrain.config.diagnostics.meant.class_names import SEVERAL, class_called, class_in, homes_of
@@ -194,9 +194,12 @@ class Values:
         share = next((one for one in (value, *rewritten(value)) if number_in(one) is not None), None)
         if other is not None and name and share is not None:
             yield f"{section}.{other}={share}" if section else f"{other}={share}"
+        may_be_off = type(None) in kinds_of(owner, key.rpartition(".")[2]) and not key.endswith("batch_size")
+        if may_be_off and number_in(value) in (0, -1):  # off in other tools
+            yield f"{shown}=null"
         meant = rewritten(value) if unit_of(key) is None else with_unit(value)
         kinds = kinds_of(owner, key.rpartition(".")[2])
-        listed = Any in kinds or any(get_origin(one) is list for one in kinds)
+        listed = key == LOGGERS or Any in kinds or any(get_origin(one) is list for one in kinds)
         unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
         meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
