@@ -309,7 +309,7 @@ def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """Return the user's own lines that an error comes from; None where it passed none: a library's would tell nothing."""
+    """Return the user's own lines that an error comes from; None where it passed none: others' tell nothing."""
     found = own_lines(error)
     return "\n".join(render_lines(found, folded=False)) or None if found["own"] else None
 

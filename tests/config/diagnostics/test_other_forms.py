@@ -59,7 +59,14 @@ FILES = {
     "trainer: {model: {_target_: own_nets.py:OwnNet}}": "did you mean: own_nets.OwnNet",
     "trainer: {model: {hidden: ${vars.width}}}": 'quote a reference inside of braces or brackets: "${vars.name}"',
     "resources: {num_gpus: 2}": "scaling.use_gpu",
-    "trainer: {metrics: [f1]}": "trainer.metrics={NAME: {_target_: torchmetrics.NAME}}",
+    "trainer: {metrics: [f1]}": "in a file: metrics: {f1: {_target_: torchmetrics.F1Score, task: multiclass, ",
+    "trainer: {optimizer: sgd}": "the defaults list chooses it: - optimizer: sgd",
+    "trainer: {scheduler: CosineAnnealingLR}": "the defaults list chooses it: - scheduler: cosine",
+    "trainer: {scheduler: CyclicLR}": "scheduler: {_target_: torch.optim.lr_scheduler.CyclicLR}",
+    "scaling: 2 workers": "try: scaling: {num_workers: 2}",
+    "trainer: {eval_every_epochs: '${epochs}'}": "did you mean: ${trainer.max_epochs}",
+    "trainer: {eval_every_epochs: '${width}'}": "vars: {width: 64}, ${vars.width}",
+    "trainer: {lr: 0.1}": "did you mean: trainer.optimizer.lr",
 }
 
 
@@ -102,3 +109,11 @@ def test_lines_of_a_library_are_not_shown_as_those_of_the_user():
     said = refused("keras", "model.dropout=2")
     assert "Received: rate=2" in said
     assert "-->" not in said
+
+
+@pytest.mark.parametrize("value", ["0.1..0.01", "0.01-0.1", "[0.01:0.1]"])
+def test_a_range_in_another_form_is_what_a_sweep_names(value):
+    with pytest.raises(ConfigError) as caught:
+        rtrain.sweep("mlp", ["num_workers=0", f"lr={value}"])
+    assert "^^^" in str(caught.value)
+    assert "interval(0.01,0.1)" in str(caught.value)

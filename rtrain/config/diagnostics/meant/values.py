@@ -15,9 +15,10 @@ from typing import Any, get_args, get_origin
 from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
-from rtrain.config.diagnostics.meant.class_names import SEVERAL, class_called, class_in, homes_of
+from rtrain.config.diagnostics.meant.class_names import SEVERAL, by_name, class_called, class_in, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.meant.suggest import Keys, in_full
+from rtrain.config.diagnostics.meant.words import translated
 from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
@@ -124,7 +125,26 @@ class Values:
         if isinstance(place, FileLocation) and value in ("None", "nil"):
             return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
+        if wants_keys and isinstance(place, FileLocation) and (form := self._form_in_file(key, value)) is not None:
+            return form
         return self.keys_of(key) or self.built_at(key) or self.names_at(key, value) if wants_keys else None
+
+    def _form_in_file(self, key: str, value: str | None) -> str | None:
+        """Return the line of a file that builds the part of the trainer that a name means; None if it means none."""
+        homes, short = homes_of(dict(self._confs).get("trainer"), key), key.rpartition(".")[2]
+        if not homes or value is None:
+            return None
+        name = translated(key, value, self._confs) or value
+        options = self._request.app.loader.get_group_options(key.replace(".", "/"))
+        option = next((one for one in options if plain(one) == plain(name)), None)
+        if option is not None and not getattr(dict(self._confs)["trainer"], "foreign", ()):
+            return f"the defaults list chooses it: - {short}: {option}"
+        if name.startswith("{"):
+            return f"in a file: {short}: {name}"
+        if short in SEVERAL:
+            return next((f"in a file: {short}: {one}" for one in by_name(name, homes)), None)
+        named = class_called(name.rpartition(".")[2], homes)
+        return f"in a file: {short}: {{_target_: {named}}}" if named is not None else None
 
     def names_at(self, key: str, value: str | None) -> str | None:
         """Return the line that shows the form of the mapping at ``key``, whose names are the user's own."""
