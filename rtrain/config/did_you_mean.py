@@ -15,12 +15,16 @@ LONG, LONG_CUTOFF = 7, 0.8
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | None:
-    """Return the known word closest to ``word``; one that is a single edit away always counts as close, in any case."""
+    """Return the known word closest to ``word``; one that is a single edit away always counts as close, in any case.
+
+    Numbers are part of a name's meaning: ``resnet34`` is neither ``resnet`` nor ``resnet18``, nor is ``l2`` ``l1``.
+    """
     words = [one for one in dict.fromkeys(known) if one != word]
-    near = _nearest(word, words)
+    near = _nearest(word, [one for one in words if not _is_other_number(word, one)])
     if near is not None:
         return near
-    folded = {one.casefold(): one for one in reversed(words)}
+    numbers = set(re.findall(r"\d+", word))
+    folded = {one.casefold(): one for one in reversed(words) if numbers <= set(re.findall(r"\d+", one))}
     found = get_close_matches(word.casefold(), folded, 1, cutoff)
     return folded[found[0]] if found else None
 
@@ -88,6 +92,12 @@ def one_edit(left: str, right: str) -> bool:
     rest_left, rest_right = left[start:], right[start:]
     swapped = rest_left[:2] == rest_right[1::-1] and rest_left[2:] == rest_right[2:] and len(rest_left) > 1
     return swapped or rest_left[1:] == rest_right[1:] or rest_left[1:] == rest_right or rest_left == rest_right[1:]
+
+
+def _is_other_number(left: str, right: str) -> bool:
+    """Return whether two names differ in their digits, of which both have equally many."""
+    digits, others = re.findall(r"\d", left), re.findall(r"\d", right)
+    return digits != others and len(digits) == len(others)
 
 
 def _nearest(word: str, words: list[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -262,6 +262,13 @@ class Session:
         root = self._project_root or find_project_root(self.request.primary)
         return root, allowed_by_project(root)
 
+    def _builds_foreign(self, trainer: Any) -> bool:
+        """Return whether a part of the trainer names a class of a framework that it can't use."""
+        conf = self._schemas.trainer.get(trainer.get("type", "")) if isinstance(trainer, Mapping) else None
+        foreign = tuple(f"{module}." for module in getattr(conf, "foreign", ()))
+        parts = [trainer.get(name) for name in GROUPS] if foreign else []
+        return any(str(one.get("_target_")).startswith(foreign) for one in parts if isinstance(one, Mapping))
+
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
         from rtrain.config.validate import validate
@@ -277,7 +284,7 @@ class Session:
             gate = self._gate(cfg, data, allow, root, of_sweep=num is not None)
             gate.check_job(data)
             env = check_hydra(cfg, gate)
-            if any(word.key in GROUPS.values() for word in self.request.words):
+            if self._builds_foreign(data["trainer"]):
                 from rtrain.config.diagnostics.meant.other_options import refuse_foreign_options
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)

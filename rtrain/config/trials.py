@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -29,8 +30,11 @@ from rtrain.config.compose.search_space import (
 )
 from rtrain.config.compose.store import BASE
 from rtrain.config.composed import Composed
-from rtrain.config.did_you_mean import use_instead
+from rtrain.config.diagnostics.diagnostic import command_with
+from rtrain.config.diagnostics.screen import CliWord, render
+from rtrain.config.did_you_mean import to_try, use_instead
 from rtrain.config.run_place import check_unused
+from rtrain.config.secrets.masked import mask_word
 from rtrain.config.secrets.masked_config import masked_config
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import MASK
@@ -43,6 +47,8 @@ NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run
 """Overrides that may differ when the same sweep goes on."""
 SHARED = ("sweep", "hydra", "cluster")
 """Sections that all trials have in common."""
+_RANGE = re.compile(r"\[?(-?[\d.]*\d(?:e-?\d+)?) ?(?:\.\.+|:|-|to|~) ?(-?\d[\d.]*(?:e-?\d+)?)\]?")
+"""Two numbers with what other tools have between the ends of a range."""
 COMMAND_NAME = "command.yaml"
 Finish = Callable[[DictConfig, Sequence[str], int], Composed]
 
@@ -225,10 +231,7 @@ class Trials:
         if secret:
             raise ConfigError(f"{secret[0]} is a secret: it can't be varied, as what is varied is written down.")
         if not space.axes:
-            raise ConfigError(
-                "--multirun, but nothing is varied.",
-                "Give several values, optimizer.lr=0.1,0.01 say, or sweep.params in the config.",
-            )
+            raise _nothing_varied(self._request)
         return space
 
     def _is_secret(self, word: str) -> bool:
@@ -284,3 +287,18 @@ def _refuse_foreign(sweep: DictConfig) -> None:
 
 def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()
+
+
+def _nothing_varied(request: Request) -> ConfigError:
+    """Return the error about a sweep of one trial; a word that has a range in another form is named."""
+    message = "--multirun, but nothing is varied"
+    for word in request.overrides:
+        key, _, value = word.partition("=")
+        found = _RANGE.fullmatch(value)
+        if found is not None:
+            low, high = sorted(found.groups(), key=float)
+            place = CliWord([mask_word(one) for one in request.command], request.command.index(word))
+            hint = f"  or search between them: '{key}=interval({low},{high})' sweep=random"
+            attempt = command_with(place, f"{key}={found[1]},{found[2]}")
+            return ConfigError(render(f"{message}: '{value}' is one value", place), "  " + to_try(attempt, hint))
+    return ConfigError(f"{message}.", "Give several values, optimizer.lr=0.1,0.01 say, or sweep.params in the config.")

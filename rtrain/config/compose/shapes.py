@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
@@ -64,7 +65,9 @@ def _check_section(key: str, value: Any, file: YamlFile) -> None:
     mappings = isinstance(value, list) and all(isinstance(one, dict) for one in value)
     if key == "datasets" and mappings:
         raise ConfigError(message, "  " + NAMED)
-    raise ConfigError(message, "  leave the dashes out" if mappings else "  " + to_try(f"{key}: {{KEY: VALUE}}"))
+    count = re.fullmatch(r"(\d+)( \w+)?", str(value)) if key == "scaling" else None
+    inside = f"num_workers: {count[1]}" if count is not None else "KEY: VALUE"
+    raise ConfigError(message, "  leave the dashes out" if mappings else "  " + to_try(f"{key}: {{{inside}}}"))
 
 
 def _choices(chosen: dict[str, str], data: dict[str, Any], file: YamlFile) -> ConfigError:

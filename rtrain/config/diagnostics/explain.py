@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import indent
 
 from hydra.errors import HydraException, OverrideParseException
@@ -53,7 +53,7 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
     if isinstance(error, MissingValuesError):
         return _missing(request, schemas, error.keys)
     if isinstance(error, UnresolvedError):
-        return _unresolved(request, error.errors)
+        return _unresolved(request, error.errors, lambda: WrongKeys(request, schemas, check).keys.known)
     if isinstance(error, NoPackageError):
         return _no_package(request, error)
     if isinstance(error, OverrideParseException) and (quoted := _quoted(request, error)) is not None:
@@ -209,12 +209,18 @@ def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigE
     return ConfigError("\n".join([message, *lines]), "  " + to_try(attempt))
 
 
-def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:
+def _unresolved(request: Request, errors: dict[str, Exception], known: Callable[[], Sequence[str]]) -> ConfigError:
     places = SourceMap(request)
     if len(errors) == 1:
         key, error = next(iter(errors.items()))
         problem = reference_problem(error)
-        return Diagnostic(f"{key}: {problem}", places.of(key), note=of_environment(problem)).as_error()
+        meant, note = None, of_environment(problem)
+        if note is None and (missing := re.match(r"refers to '([\w.]+)', which is not there", problem)):
+            full = expand_key(missing[1])
+            found = full if full != missing[1] else closest(missing[1], known())
+            meant = f"${{{found}}}" if found is not None else None
+            note = None if meant else "values of your own are named below vars: vars: {width: 64}, ${vars.width}"
+        return Diagnostic(f"{key}: {problem}", places.of(key), meant, note=note).as_error()
     lines = [f"  {key}: {reference_problem(error)}{_at(places.of(key))}" for key, error in list(errors.items())[:MOST]]
     return ConfigError("\n".join([f"{len(errors)} references can't be resolved", *lines]))
 

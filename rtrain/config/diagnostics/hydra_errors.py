@@ -17,7 +17,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
-from rtrain.config.diagnostics.meant.class_names import homes_of
+from rtrain.config.diagnostics.meant.class_names import by_name, homes_of
 from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
@@ -110,7 +110,10 @@ class _Explainer:
             note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"
         other = None
         if isinstance(place, CliWord) and not (meant in options and meant in named):
-            other = self.values.for_option(group, option, place) or self._of_other_tools(group, option, place)
+            short = split_word(place.command[place.index])[1]
+            forms = [f"{short}={one}" for one in named if one is not None and one[0] == "{"]
+            other = self.values.checked(place, *forms) or self.values.for_option(group, option, place)
+            other = other or self._of_other_tools(group, option, place)
         if other is not None:
             return Diagnostic(message, place, None, other, note)
         return Diagnostic(message, place, meant, self._swapped(place, option, meant), note)
@@ -268,11 +271,12 @@ class _Explainer:
     def _no_options(self, key: str, place: CliWord) -> Diagnostic:
         """Explain a choice where several parts are built, each with a name."""
         value = split_word(place.command[place.index])[2]
-        home = next(iter(homes_of(dict(self.wrong_keys.keys.confs).get("trainer"), f"{key}.NAME")), "package")
+        homes = homes_of(dict(self.wrong_keys.keys.confs).get("trainer"), f"{key}.NAME")
         said = self.values.said_of(key, place, "")
         meant = self.wrong_keys.translated(key, value)
-        attempt = self.values.checked(place, f"{key}={meant}") if meant is not None else None
-        note = said or f"name each one: +{key}.NAME={{_target_: {home}.CLASS}}"
+        forms = [meant] if meant is not None else by_name(value or "", homes)
+        attempt = self.values.checked(place, *(f"{key}={one}" for one in forms)) if said is None else None
+        note = said or f"name each one: +{key}.NAME={{_target_: {next(iter(homes), 'package')}.CLASS}}"
         message = f"{key}: there are no options to choose from"
         return Diagnostic(message, place, None, attempt, note if attempt is None else None)
 

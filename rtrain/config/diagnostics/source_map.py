@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class SourceMap:
 
     def of(self, key: str) -> FileLocation | CliWord | None:
         """Return the place that set ``key`` last: later words win over earlier ones, and words over files."""
+        key = re.sub(r"\[(\d+)\]", r".\1", key)  # an item of a list: betas[1]
         typed = self._typed_key(key)
         if typed is not None:
             return typed
@@ -35,7 +37,7 @@ class SourceMap:
         if path is not None:
             typed = self._typed_key(".".join(path))
             return typed if typed is not None and path[-1] in typed.command[typed.index] else self._in_files(path)
-        return self._in_files(key.split("."))
+        return self._in_files(key.split(".")) or self._in_files(re.sub(r"(\.\d+)+$", "", key).split("."))
 
     def _typed_key(self, key: str) -> CliWord | None:
         for word in reversed(self.request.words):

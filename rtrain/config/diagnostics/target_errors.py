@@ -53,8 +53,9 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
         attempt, is_default = _fitting(wrong, error, place), note is None or note.startswith(DEFAULT)
-        if attempt is None and is_default and expand_key(key) == error.key:
-            note = wrong.example(error.key, place) or note  # it is in force, and may differ from the default
+        whole = _without_places(error.key)
+        if attempt is None and is_default and expand_key(key) == whole:
+            note = wrong.example(whole, place) or note  # it is in force, and may differ from the default
         return Diagnostic(error.message, place, None, attempt, note).as_error()
     values = Values(request, wrong.keys, check)
     for word in _targets(wrong, error.key.removesuffix("._target_"), key, value):
@@ -77,10 +78,15 @@ def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
     yield from [f"{choice}={similar}"] if similar is not None else []
 
 
+def _without_places(key: str) -> str:
+    """Return the key of a list of which an item is named: ``betas`` for ``betas[1]`` and ``betas.1``."""
+    return re.sub(r"(\.\d+|\[\d+\])+$", "", key)
+
+
 def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None:
     """Return the command with what was probably meant by an argument that can't be; None if nothing like it may be."""
     sign, key, value = split_word(place.command[place.index])
-    whole = re.sub(r"(\.\d+)+$", "", error.key)  # of a list
+    whole = _without_places(error.key)
     if error.fits is None or value is None or expand_key(key).replace("/", ".") != whole:
         return None
     named = class_called(value, homes_of(dict(wrong.keys.confs).get("trainer"), error.key))

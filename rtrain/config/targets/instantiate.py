@@ -15,7 +15,7 @@ from typing import Any
 
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.diagnostics.own_lines import line_of_syntax, own_lines, render_lines
-from rtrain.config.did_you_mean import closest, did_you_mean, to_try
+from rtrain.config.did_you_mean import LONG, closest, did_you_mean, plain, to_try
 from rtrain.config.targets.allow_list import (
     FRAMEWORKS,
     SPECIAL,
@@ -36,8 +36,8 @@ from rtrain.config.targets.harmless import is_harmless, unwanted_argument
 from rtrain.errors import ConfigError, TargetError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
-MOST_MEANT = 3
-"""Most names that one may be the beginning of."""
+MOST_MEANT = 6
+"""Most names that one may be the beginning, or the end, of."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)(\.[^\W\d]\w*)*")
 
 
@@ -97,6 +97,8 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
         ConfigError: A target is not allowed or not there, or refuses its arguments.
     """
     target = locate(_target(node, where), f"{where}._target_", allow)
+    if isinstance(target, ModuleType):
+        raise _is_module(target, node["_target_"], f"{where}._target_")
     if isinstance(allow, Untrusted):
         _refuse_arguments(node, where)
     recursive = node.get("_recursive_", True)
@@ -307,8 +309,9 @@ def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """Return the lines that show where an error comes from: the user's own, else the last one of a framework."""
-    return "\n".join(render_lines(own_lines(error), folded=False)) or None
+    """Return the user's own lines that an error comes from; None where it passed none: others' tell nothing."""
+    found = own_lines(error)
+    return "\n".join(render_lines(found, folded=False)) or None if found["own"] else None
 
 
 def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> ConfigError:
@@ -317,12 +320,25 @@ def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> 
     if mark == ":":  # a function or class is meant, not what the module imports
         known = [one for one in known if not isinstance(vars(found).get(one), ModuleType)]
     longer = [one for one in known if one.startswith(name)]  # RandomForestClassifier, RandomForestRegressor
+    if not longer and len(name) >= LONG:  # BinaryCrossentropy, CategoricalCrossentropy
+        longer = [one for one in known if plain(one).endswith(plain(name)) and one[0].isupper() == name[0].isupper()]
     meant = longer if 1 < len(longer) <= MOST_MEANT else [closest(name, known)]
     hint = f"  {did_you_mean(*(f'{walked}{mark}{one}' for one in meant))}" if meant[0] else None
     if hint is None and (file := re.fullmatch(r"([\w./-]+)\.py[:.](\w+)", path)):
         module = file[1].strip("./").replace("/", ".")
         hint = f"  {did_you_mean(f'{module}.{file[2]}')}"
     return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
+
+
+def _is_module(module: ModuleType, path: str, where: str) -> TargetError:
+    """Return the error about a module in place of what it has, which may have the same name in other letters."""
+    names = [
+        name for name, one in vars(module).items() if callable(one) and plain(name) == plain(path.rpartition(".")[2])
+    ]
+    parent = path.rpartition(".")[0]
+    is_there = bool(names) and hasattr(sys.modules.get(parent), names[0])
+    hint = f"  {did_you_mean(f'{parent if is_there else path}.{names[0]}')}" if names else None
+    return TargetError(where, f"{path} is a module, and builds nothing", hint)
 
 
 def _owner(found: Any) -> str | None:

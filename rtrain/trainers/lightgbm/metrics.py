@@ -20,6 +20,13 @@ SMALLER = (
     *("cross_entropy", "cross_entropy_lambda", "kullback_leibler"),
 )
 MODES: Mapping[str, str] = dict.fromkeys(LARGER, "max") | dict.fromkeys(SMALLER, "min")
+METRICS = (
+    *(*LARGER, *SMALLER, "multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr", "binary", "kldiv"),
+    *("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart", "mean_average_precision"),
+    *("mean_absolute_error", "mae", "regression_l1", "mean_squared_error", "mse", "regression_l2", "regression"),
+    *("root_mean_squared_error", "l2_root", "mean_absolute_percentage_error", "xentropy", "xentlambda"),
+)
+"""All names of LightGBM's metrics; ``multi_error`` and ``ndcg`` may say which places count, after an @."""
 
 OF_PROBABILITIES = ("binary_logloss", "binary_error", "multi_logloss", "cross_entropy", "kullback_leibler")
 

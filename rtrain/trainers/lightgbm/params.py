@@ -18,8 +18,8 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
-from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective, ours, usual_objective
+from rtrain.trainers.lightgbm.metrics import METRICS, OF_PROBABILITIES, deciding, needs_margins
+from rtrain.trainers.lightgbm.names import OBJECTIVES, all_names, main_name, main_objective, ours, usual_objective
 from rtrain.trainers.loops.boosting.init_model import check_trees
 from rtrain.trainers.loops.boosting.judged import reported_rounds
 from rtrain.trainers.loops.boosting.params import (
@@ -29,6 +29,7 @@ from rtrain.trainers.loops.boosting.params import (
     check_num_class,
     check_once,
     check_start,
+    hint_about_value,
     numbered_constraints,
     refused,
 )
@@ -124,7 +125,7 @@ def check_params(job: Job) -> None:
     check_names(conf.params, all_names(), ours(), Conf)
     check_once(conf.params, lambda name: main_name(name) or name)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
-    _check_objective(params, info)
+    _check_objective(params, info, conf.params)
     check_num_class(params.get("num_class"), info, [_num_sums(conf, params, info)], str(params["objective"]))
     _check_forest(params, info)
     check_start(job.dataset, params.get("num_class"))
@@ -136,10 +137,11 @@ def check_params(job: Job) -> None:
             unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
     except (ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
         with silenced():
-            message = refused("LightGBM", _plain(error), conf.params, lambda some: _takes(conf, info, some))
-        raise ConfigError(message) from error
+            unknown = [one for one in _metrics(params) if one.partition("@")[0] not in METRICS]
+            found = refused("LightGBM", _plain(error), conf.params, lambda some: _takes(conf, info, some))
+        raise _no_metric(conf.params, unknown[0]) if unknown else ConfigError(*found) from error
     if unknown:
-        raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")
+        raise _no_metric(conf.params, unknown[0])
     if conf.objective_function is not None and info.task == "classification":
         check_measures(reported, OF_PROBABILITIES, "trainer.params.metric")
 
@@ -257,11 +259,22 @@ def plain_errors() -> Iterator[None]:
         raise TrainingError(f"LightGBM: {_plain(error)}") from error
 
 
-def _check_objective(params: Mapping[str, Any], info: DatasetInfo) -> None:
+def _no_metric(given: Mapping[str, Any], wrong: str) -> ConfigError:
+    """Return the error about a metric that LightGBM doesn't have."""
+    name = next(one for one in given if main_name(one) == "metric")
+    hint = hint_about_value(Conf, name, given[name], wrong, METRICS)
+    return ConfigError(f"trainer.params.{name}: LightGBM has no metric '{wrong}'.", hint)
+
+
+def _check_objective(params: Mapping[str, Any], info: DatasetInfo, given: Mapping[str, Any]) -> None:
     classes = {"binary": 2, "multiclass": info.num_classes, "multiclassova": info.num_classes}
     if info.task == "classification":
         classes["cross_entropy"] = 2  # of a regression its labels are probabilities
     objective = main_objective(str(params["objective"]))
+    if objective not in OBJECTIVES:
+        name = next(one for one in given if main_name(one) == "objective")
+        hint = hint_about_value(Conf, name, given[name], str(given[name]), _fitting_objectives(info))
+        raise ConfigError(f"trainer.params.{name}: LightGBM has no objective '{given[name]}'.", hint)
     is_for = "classification" if objective in classes else "ranking" if "rank" in objective else "regression"
     if is_for != info.task or classes.get(objective, info.num_classes) != info.num_classes:
         shown = f"{info.task} of {info.num_classes} classes" if info.num_classes else info.task
@@ -269,3 +282,9 @@ def _check_objective(params: Mapping[str, Any], info: DatasetInfo) -> None:
             f"trainer.params.objective: {objective} is for {is_for}, but {info.name} is for {shown}.",
             f"Leave it out for {usual_objective(info)['objective']}, or choose another dataset.task.",
         )
+
+
+def _fitting_objectives(info: DatasetInfo) -> list[str]:
+    """Return the objectives, those of the dataset's task first."""
+    usual = usual_objective(info)["objective"]
+    return sorted(OBJECTIVES, key=lambda one: not one.startswith(usual))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rtrain.config.diagnostics.meant.rewritten import number_in
 from rtrain.config.needs import Need, Rule, Way
 
 Given = Mapping[str, Any]
@@ -16,6 +17,11 @@ def _number(given: Given, name: str, usual: float) -> float:
         return float(given.get(name, usual))
     except (TypeError, ValueError):  # LightGBM refuses it
         return usual
+
+
+def _is_broken(value: Any) -> bool:
+    """Return whether a value begins like a number and is none, ``80%`` say: LightGBM refuses it, whatever acts."""
+    return isinstance(value, str) and value[:1].isdigit() and number_in(value) is None
 
 
 def _is_on(given: Given, name: str) -> bool:
@@ -167,4 +173,5 @@ def _idle(way: Way, names: Sequence[str], acts: Callable[[Given, Any], bool]) ->
     given = {main_name(name) or name: value for name, value in params.items()}
     given["objective"] = main_objective(str(given.get("objective", usual_objective(way.info)["objective"])))
     if way.trainer.objective_function is None and not acts(given, way.info):
-        yield from (f"trainer.params.{name}" for name in params if (main_name(name) or name) in names)
+        found = [name for name in params if (main_name(name) or name) in names]
+        yield from (f"trainer.params.{name}" for name in found if not _is_broken(params[name]))

@@ -10,9 +10,9 @@ from typing import Any
 
 from transformers import Trainer, TrainingArguments
 
-from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.diagnostics.meant.words import hint_about, translated
 from rtrain.config.diagnostics.omegaconf_messages import as_written
-from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
+from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.errors import ConfigError, TargetError, first_line
 
@@ -78,19 +78,20 @@ def check_arguments(given: Mapping[str, Any], conf: type) -> None:
             wanted = "true or false" if bool in kinds else "a number"
             fits = partial(_is_one_of, kinds)
             raise TargetError(where, f"must be {wanted}, not {as_written(value)}", fits=fits)
-    _check_used(given, make_arguments(given))
+    _check_used(given, conf)
 
 
-def _check_used(given: Mapping[str, Any], made: TrainingArguments) -> None:
+def _check_used(given: Mapping[str, Any], conf: type) -> None:
     """Refuse arguments of the optimizer and the schedule that the ones that are chosen don't take.
 
     Raises:
         TargetError: Names the key.
     """
+    made = make_arguments(given, conf)
     for name in OF_OPTIMIZERS:
         rest = {other: value for other, value in given.items() if other != name}
         default = getattr(TrainingArguments, name, None)
-        if given.get(name) not in (None, default) and _options(make_arguments(rest)) == _options(made):
+        if given.get(name) not in (None, default) and _options(make_arguments(rest, conf)) == _options(made):
             raise TargetError(f"trainer.arguments.{name}", f"has no effect: {made.optim.value} doesn't use it")
     if given.get("warmup_steps") and made.lr_scheduler_type.value == "constant":
         hint = to_try("trainer.arguments.lr_scheduler_type=constant_with_warmup")
@@ -105,8 +106,12 @@ def _options(arguments: TrainingArguments) -> Any:
         return object()
 
 
-def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:
+def make_arguments(given: Mapping[str, Any], conf: type) -> TrainingArguments:
     """Return the arguments with transformers' own defaults.
+
+    Args:
+        given: The arguments by name.
+        conf: The dataclass of the trainer's keys, which knows what values are called elsewhere.
 
     Raises:
         ConfigError: A value is refused.
@@ -118,7 +123,9 @@ def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:
         key = "trainer.arguments" if name is None else f"trainer.arguments.{name}"
         if choice := re.match(r"(.*) is not a valid \w+, please select one of \[(.*)\]", str(error)):
             names = [one.strip("' ") for one in choice[2].split(",")]
-            raise ConfigError(f"{key}: there is no '{choice[1]}'.", nearest_or_all(choice[1], names)) from error
+            meant = translated(key, choice[1], [("trainer", conf)])  # what is meant comes before nearness of letters
+            hint = did_you_mean(meant) if meant in names else nearest_or_all(choice[1], names)
+            raise ConfigError(f"{key}: there is no '{choice[1]}'.", hint) from error
         raise ConfigError(f"{key}: {first_line(error)}") from error
 
 

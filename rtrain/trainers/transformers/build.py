@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
 from rtrain.config.diagnostics.meant.words import hint_about
-from rtrain.config.did_you_mean import nearest_or_all
+from rtrain.config.did_you_mean import closest, nearest_or_all, there_are, to_try
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -35,6 +35,13 @@ LORA_TASKS = {
     "regression": "SEQ_CLS",
     "token-classification": "TOKEN_CLS",
 }
+
+SAME_LAYERS = (
+    *(("q_proj", "query", "q_lin", "q", "wq", "query_proj"), ("k_proj", "key", "k_lin", "k", "wk", "key_proj")),
+    *(("v_proj", "value", "v_lin", "v", "wv", "value_proj"), ("o_proj", "out_proj", "out_lin", "o", "wo", "dense")),
+    ("qkv", "qkv_proj", "query_key_value", "c_attn", "Wqkv", "in_proj"),
+)
+"""What different models call the same layer."""
 
 
 def task_of(conf: Conf, info: DatasetInfo) -> str:
@@ -175,10 +182,40 @@ def _with_adapters(model: Any, lora: Mapping[str, Any], task: str) -> Any:
         # peft has no usual ones for it; the layers it trains whole, by how their names end, take no adapter as well
         heads = rf".*({'|'.join(SEQ_CLS_HEAD_NAMES)})"
         lora = {"target_modules": "all-linear", "exclude_modules": heads, **lora}
+    _check_layers(model, lora.get("target_modules"))
     try:
         return get_peft_model(model, LoraConfig(task_type=LORA_TASKS.get(task), **lora))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"trainer.lora: {error}") from error
+
+
+def _check_layers(model: Any, targets: Any) -> None:
+    """Refuse names of layers that the model doesn't have; peft takes them in silence where it finds another one.
+
+    Raises:
+        ConfigError: Names the layers that adapters can be put around, the nearest first.
+    """
+    modules = dict(model.named_modules())
+    weights = {name: getattr(one, "weight", None) for name, one in modules.items()}
+    ends = [name.rpartition(".")[2] for name, one in weights.items() if one is not None and one.ndim > 1]
+    ends = list(dict.fromkeys(ends))
+    given = list(map(str, targets)) if isinstance(targets, list | tuple) else []
+    wrong = [one for one in given if not any(f".{name}".endswith(f".{one}") for name in modules)]
+    if not wrong:
+        return
+    meant = [_same_layer(one, ends) if one in wrong else one for one in given]
+    found = ",".join(dict.fromkeys(one for one in meant if one is not None))
+    there = there_are(ends)
+    raise ConfigError(
+        f"trainer.lora.target_modules: the model has no layer '{wrong[0]}'.",
+        to_try(f"trainer.lora.target_modules=[{found}]", there) if None not in meant else there,
+    )
+
+
+def _same_layer(wrong: str, ends: Sequence[str]) -> str | None:
+    """Return the layer that other models call ``wrong``, else the one with the nearest name; None if none is near."""
+    alike = next((names for names in SAME_LAYERS if wrong in names), ())
+    return next((one for one in ends if one in alike), None) or closest(wrong, ends)
 
 
 def build_optimizer(model: Any, args: TrainingArguments) -> torch.optim.Optimizer:

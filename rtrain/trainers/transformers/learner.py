@@ -42,7 +42,8 @@ class TransformersLearner(Learner):
     def __init__(self, worker: Worker, ranks: TorchRanks, dataset: Dataset, tokenizer: Any) -> None:
         conf, info = worker.conf, dataset.info
         self._conf, self._info, self._ranks, self._seed = conf, info, ranks, worker.run.seed
-        self._args, self._tokenizer, self._task = make_arguments(conf.arguments), tokenizer, task_of(conf, info)
+        self._args = make_arguments(conf.arguments, type(conf))
+        self._tokenizer, self._task = tokenizer, task_of(conf, info)
         self.model = build_model(conf, info, tokenizer).to(ranks.device)
         if self._args.gradient_checkpointing:
             self.model.gradient_checkpointing_enable(self._args.gradient_checkpointing_kwargs)

@@ -15,7 +15,7 @@ import numpy as np
 import xgboost
 
 from rtrain.cluster.scaling import refuse_shared_gpu
-from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
@@ -28,6 +28,7 @@ from rtrain.trainers.loops.boosting.params import (
     check_num_class,
     check_once,
     check_start,
+    hint_about_value,
     numbered_constraints,
     refused,
 )
@@ -36,7 +37,7 @@ from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.inputs import check_grades, feature_types, metrics_of, tell_of_small_labels
 from rtrain.trainers.xgboost.metrics import MODES, OF_PROBABILITIES, Metrics, deciding, gives_margins
-from rtrain.trainers.xgboost.names import ALIASES, OURS, known_names, try_out
+from rtrain.trainers.xgboost.names import ALIASES, BOOSTERS, OURS, known_names, try_out
 
 if TYPE_CHECKING:
     from rtrain.trainers.xgboost.config import Conf
@@ -48,6 +49,12 @@ UNCUT = {
 """Boosters that give no model of an earlier round; XGBoost's slices and ranges of rounds don't bring it back."""
 _NOT_USED = re.compile(r'"([^"]+)"')
 """Names in a warning of XGBoost: Parameters: { "max_depth", "top_k" } are not used."""
+_UNKNOWN = {
+    "eval_metric": r"Unknown metric function (\S+)",
+    "objective": r"Unknown objective function: `(.*)`",
+    "booster": r"Unknown gbm type (\S+)",
+}
+"""What XGBoost says of a value that it doesn't know, by parameter."""
 TASK_OF = {
     **{"binary": "classification", "multi": "classification", "rank": "ranking"},
     **{"reg": "regression", "count": "regression", "survival": "regression"},
@@ -130,8 +137,8 @@ def check_params(job: Job) -> None:
     check_start(job.dataset, params.get("num_class"))
     error = _refusal(conf, info)
     if error is not None:
-        message = refused("XGBoost", _first_line(error), given, lambda some: _refusal(conf, info, some) is None)
-        raise ConfigError(message, _way_out(error)) from error
+        message, hint = refused("XGBoost", _first_line(error), given, lambda some: _refusal(conf, info, some) is None)
+        raise ConfigError(message, hint or _way_out(error, type(conf), given)) from error
     if info.task == "classification" and gives_margins(conf):
         check_measures(metrics_of(params), OF_PROBABILITIES, "trainer.params.eval_metric")
     _check_labels(job.dataset)
@@ -165,7 +172,7 @@ def plain_errors() -> Iterator[None]:
             warnings.filterwarnings("ignore", message=r"(?s).*Parameters: \{.*\} are not used")
             yield
     except xgboost.core.XGBoostError as error:
-        raise TrainingError(f"XGBoost: {_first_line(error)}", _way_out(error)) from error
+        raise TrainingError(f"XGBoost: {_first_line(error)}") from error
 
 
 def _check_labels(dataset: Dataset) -> None:
@@ -300,16 +307,15 @@ def _first_line(error: Exception) -> str:
     return re.sub(r"^\[[\d:]+\] \S+:\d+: (Check failed: .*?: )?", "", lines[0]) if lines else type(error).__name__
 
 
-def _way_out(error: Exception) -> str | None:
-    """Return the metric or objective that a wrong one may mean, or the objectives that there are."""
-    metric = re.search(r"Unknown metric function (\S+)", str(error))
-    if metric is not None:
-        meant = closest(metric[1].partition("@")[0], MODES)
-        return did_you_mean(f"trainer.params.eval_metric={meant}") if meant else None
-    wrong = re.search(r"Unknown objective function: `(.*)`", str(error))
-    known = re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)
-    near = closest(wrong[1], known) if wrong else None
-    near = "multi:softprob" if near == "multi:softmax" else near  # which gives no probabilities
-    if near is None:
-        return there_are(known) if wrong else None
-    return did_you_mean(f"trainer.params.objective={near}")
+def _way_out(error: Exception, conf: type, given: Mapping[str, Any]) -> str | None:
+    """Return what may be meant by a value that XGBoost doesn't know, or the values that there are."""
+    candidates = re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)
+    known = {"eval_metric": list(MODES), "objective": candidates, "booster": BOOSTERS}
+    for name, pattern in _UNKNOWN.items():
+        wrong = re.search(pattern, str(error))
+        if wrong is not None:
+            hint = hint_about_value(conf, name, given.get(name), wrong[1].partition("@")[0], known[name])
+            if hint.endswith("=multi:softmax"):
+                return "multi:softmax gives no probabilities\n" + to_try("trainer.params.objective=multi:softprob")
+            return hint
+    return None

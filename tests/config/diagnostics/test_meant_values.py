@@ -225,7 +225,7 @@ def test_the_argument_that_an_error_names(text, named):
         ("mlp", "optimizer._target_=RMSprop", "optimizer._target_=torch.optim.%s"),
         ("mlp", "optimizer._target_=Adam", "optimizer=adam"),
         ("mlp", "loss=none", "loss=null"),
-        ("mlp", "scheduler=ExponentialLR", "scheduler={_target_: torch.optim.lr_scheduler.%s}"),
+        ("mlp", "scheduler=ExponentialLR", "scheduler={_target_: torch.optim.lr_scheduler.%s, gamma: 0.95}"),
         ("jax", "optimizer._target_=lion", "optimizer._target_=optax.%s"),
     ],
 )

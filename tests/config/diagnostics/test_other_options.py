@@ -24,18 +24,32 @@ def refused(*words: str) -> str:
         ("jax", "optimizer=adamw", "optimizer._target_=optax.adamw"),
         ("jax", "optimizer=adagrad", "optimizer._target_=optax.adagrad"),
         ("jax", "loss=mse", "'loss={_target_: optax.squared_error}'"),
+        ("jax", "optimizer._target_=torch.optim.Lion", "optimizer._target_=optax.lion"),
+        ("keras", "optimizer._target_=torch.optim.Adam", "optimizer._target_=keras.optimizers.Adam"),
+        ("keras", "optimizer={_target_: torch.optim.SGD, lr: 0.1}", "optimizer._target_=keras.optimizers.SGD"),
         ("transformers", "model=bert-base-cased", "model.pretrained=bert-base-cased"),
     ],
 )
 def test_an_option_of_other_trainers_is_told_as_this_one_understands_it(config, word, form):
     said = refused(config, word)
-    assert said.endswith(f"  try: rtrain fit {config} {form}")
-    assert f"rtrain fit {config} {word}\n" in said  # the typed word is what is blamed
+    assert f"  try: rtrain fit {config} {form}" in said.splitlines()[-1]
+    assert f"{word.split('=')[0]}=" in said.splitlines()[1]  # the typed word is what is blamed
+
+
+def test_a_class_of_another_framework_in_a_file_is_told_as_this_one_understands_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(
+        "defaults: [jax]\ntrainer:\n  optimizer: {_target_: torch.optim.Adam, learning_rate: 0.1}\n"
+    )
+    said = refused("own.yaml")
+    assert said.startswith("trainer=jax can't use torch.optim.Adam")
+    assert "own.yaml:3" in said
+    assert said.endswith("did you mean: optax.adam")
 
 
 def test_an_option_that_has_no_such_form_is_refused():
-    said = refused("keras", "model=mlp")
-    assert said.startswith("trainer=tensorflow can't use rtrain.models.torch.MLP")
+    said = refused("keras", "model=gpt")
+    assert said.startswith("trainer=tensorflow can't use rtrain.models.torch.GPT")
     assert said.endswith("trainer.model: rtrain trainers tensorflow")
 
 

@@ -58,7 +58,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
             ["compute_metrics=f1"],
             "'metrics={f1: {_target_: torchmetrics.F1Score, task: multiclass",
         ),
-        ("keras", ["metrics=[auc]"], "name each one: +trainer.metrics.NAME={_target_: keras.metrics.CLASS}"),
+        ("keras", ["metrics=[auc]"], "'trainer.metrics={auc: {_target_: keras.metrics.AUC}}'"),
         ("mlp", ["lr", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),
         ("mlp", ["lr:", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),
         ("mlp", ["lr", "=", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),

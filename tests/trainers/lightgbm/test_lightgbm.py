@@ -181,7 +181,7 @@ def largest(predictions, data):
         ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping.min_delta"),
         (
             {"params": {"metric": "multi_eror"}},
-            r"params.metric: LightGBM refuses .*: Multiclass objective and metrics",
+            "params.metric: LightGBM has no metric 'multi_eror'.\ntry: trainer.params.metric=multi_error",
         ),
         (
             {"params": {"num_leaves": 1}},

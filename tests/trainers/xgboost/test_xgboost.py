@@ -162,7 +162,7 @@ def test_a_good_conf_passes():
             {"params": {"objective": "nonsense"}},
             r"params.objective: XGBoost refuses .*: Unknown objective function",
         ),
-        ({"params": {"objective": "multi:softprop"}}, "did you mean: trainer.params.objective=multi:softprob"),
+        ({"params": {"objective": "multi:softprop"}}, "try: trainer.params.objective=multi:softprob"),
         (
             {"params": {"tree_method": "histt"}},
             r"params.tree_method: XGBoost refuses .* valid values are: .*'hist'",

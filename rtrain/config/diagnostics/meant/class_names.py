@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rtrain.config.diagnostics.meant.rewritten import OFF
 from rtrain.config.did_you_mean import closest, plain
+from rtrain.config.targets.parameters import takes
 from rtrain.config.targets.silenced import silenced
 
 CUTOFF = 0.8
@@ -59,6 +60,17 @@ def class_called(name: str, homes: Sequence[str], *, misspelt: bool = True, like
         longer.sort(key=lambda one: (_last_word(one) != _last_word(like), len(one)))
         near = longer[0] if longer else closest(name, found, CUTOFF)
     return found[near] if near is not None else None
+
+
+def by_name(value: str, homes: Sequence[str]) -> list[str]:
+    """Return mappings of a bare name, or of a list of one, to the class that it means, for several parts with names."""
+    name = value.strip("[] ")
+    path = class_called(name, homes)
+    if path is None:
+        return []
+    own = path.rpartition(".")[2].casefold()
+    more = ", task: multiclass, num_classes: auto" if takes(path, "task") else ""
+    return [f"{{{own}: {{_target_: {path}{more}}}}}"]
 
 
 def class_in(file: str) -> str | None:

@@ -32,6 +32,8 @@ def node_at(nodes: Mapping[str, Any] | None, key: str) -> Any:
 def usual_at(nodes: Mapping[str, Any] | None, key: str) -> str | None:
     """Return what a dotted key is set to, as a word has it, but true for a switch; None if it can't be in a word."""
     node = node_at(nodes, key)
+    if isinstance(node, ListConfig) and not node._is_none():
+        return f"[{','.join(map(str, node))}]" if all(type(one) in (int, float) for one in node) else None
     value = node._value() if isinstance(node, ValueNode) else None
     is_plain = isinstance(value, int | float | str) and not re.search(r"[^\w.-]", str(value))
     return ("true" if isinstance(value, bool) else str(value)) if is_plain else None

@@ -7,20 +7,25 @@ The dataclass of a trainer's keys names in its class attribute ``foreign`` the m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rtrain.config.compose.aliases import GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
+from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.words import Meaning, words_of
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
-from rtrain.config.diagnostics.screen import CliWord
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import Schemas
 
 
 def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, check: Check) -> None:
-    """Refuse a typed choice of an option that the trainer can't use.
+    """Refuse a part of the trainer, typed or of the user's file, that is built by a class that the trainer can't use.
+
+    It comes before the arguments of the class are looked at, which are right for another one.
 
     Args:
         request: What was asked for.
@@ -33,18 +38,40 @@ def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, che
     """
     conf = schemas.trainer.get(trainer.get("type", "")) if isinstance(trainer, Mapping) else None
     foreign = tuple(f"{module}." for module in getattr(conf, "foreign", ()))
-    for word in (word for word in request.words if foreign and word.key in GROUPS.values()):
-        node = trainer.get(word.key.rpartition("/")[2])
+    for group in GROUPS.values() if foreign else ():
+        name = group.rpartition("/")[2]
+        node = trainer.get(name)
         target = node.get("_target_") if isinstance(node, Mapping) else None
-        if isinstance(target, str) and target.startswith(foreign):
-            message = f"trainer={trainer['type']} can't use {target}"
-            place, (_, group, option) = SourceMap(request).of_word(word.text), split_word(word.text)
-            form = own_form(WrongKeys(request, schemas, check), schemas, group, option or "", place, message)
-            raise (form or Diagnostic(message, place)).as_error()
+        place = _chosen_in(request, f"trainer.{name}") if str(target).startswith(foreign) else None
+        if place is None:
+            continue
+        message = f"trainer={trainer['type']} can't use {target}"
+        option = str(target).rpartition(".")[2]
+        if isinstance(place, CliWord):
+            _, key, value = split_word(place.command[place.index])
+            option = option if "_target_" in f"{key}{value}" else value or ""
+        form = own_form(WrongKeys(request, schemas, check), schemas, group, option, place, message)
+        raise (form or Diagnostic(message, place)).as_error()
+
+
+def _chosen_in(request: Request, part: str) -> FileLocation | CliWord | None:
+    """Return the typed word, or the line of the user's file, that says what builds a part of the trainer."""
+    places, keys = SourceMap(request), (part, f"{part}._target_")
+    words = [one for one in request.words if one.key.replace("/", ".") in keys and not one.text.endswith("=null")]
+    if words:
+        return places.of_word(words[-1].text)
+    place = places.of(keys[1])
+    is_own = isinstance(place, FileLocation) and not Path(place.file).is_relative_to(builtin_config_dir())
+    return place if is_own and not any(one.key == "trainer" for one in request.words) else None
 
 
 def own_form(
-    wrong: WrongKeys, schemas: Schemas, group: str, option: str, place: CliWord | None, message: str
+    wrong: WrongKeys,
+    schemas: Schemas,
+    group: str,
+    option: str,
+    place: FileLocation | CliWord | None,
+    message: str,
 ) -> Diagnostic | None:
     """Return what to type in place of an option of a group of other trainers; None if the trainer's own are there."""
     trainer, name = wrong.chosen["trainer"], group.rpartition("/")[2]
@@ -52,7 +79,9 @@ def own_form(
     if group not in GROUPS.values() or conf is None or not getattr(conf, "foreign", ()):
         return None
     meant = _in_its_words(conf, name, option.partition(",")[0])
-    if meant is None or place is None:
+    if meant is not None and isinstance(place, FileLocation):
+        return Diagnostic(message, place, meant.value or meant.key)
+    if meant is None or not isinstance(place, CliWord):
         note = f"the options of '{name}' are other trainers'; trainer.{name}: rtrain trainers {trainer}"
         return Diagnostic(message, place, note=note)
     key = meant.key if meant.key.partition(".")[0] in GROUPS else f"trainer.{meant.key}"
@@ -86,4 +115,5 @@ def _in_its_words(conf: type, name: str, option: str) -> Meaning | None:
         meaning = words.meaning(name, option, "trainer")
         if meaning is not None and meaning.key:
             return Meaning(meaning.key.removeprefix("trainer."), meaning.value)
-    return None
+    named = class_called(option, homes_of(conf, f"trainer.{name}"), misspelt=False)
+    return Meaning(name, named) if named is not None else None

@@ -119,6 +119,8 @@ def _nothing(value: str) -> Iterator[str]:
 
 
 def _lists(value: str) -> Iterator[str]:
+    if match := re.fullmatch(r"\{([^:{}\[\]]+)\}", value):  # as sets of Python
+        yield f"[{match[1]}]"
     if match := re.fullmatch(r"\[([^,\[\]]+)\]", value):
         yield match[1]
     if (bracketed := _in_brackets(value)) is not None:

@@ -213,7 +213,13 @@ class Keys:
         return [one for one in self.confs if one[0].partition(".")[0] not in others]
 
     def _of_classes(self, name: str, section: str) -> Iterator[Meaning]:
-        """Yield the sentence that names the classes that have an argument, if they may be built in a section."""
+        """Yield the sentence that names the classes that have an argument, if they may be built in a section.
+
+        A short name of the root means its key, whichever classes have such an argument.
+        """
+        if name in KEYS and section == "trainer":
+            yield Meaning(KEYS[name])
+            return
         said = sentence_of(name, section, dict(self.confs).get("trainer"), dict(self.targets))
         if said is not None:
             yield Meaning(sentence=said)

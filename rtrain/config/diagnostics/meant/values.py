@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
 
-from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
-from rtrain.config.diagnostics.meant.class_names import SEVERAL, class_called, class_in, homes_of
+from rtrain.config.diagnostics.meant.class_names import SEVERAL, by_name, class_called, class_in, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.meant.suggest import Keys, in_full
+from rtrain.config.diagnostics.meant.words import translated
 from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.did_you_mean import plain
+from rtrain.config.did_you_mean import closest, plain
 from rtrain.config.files.data_files import words_for
 from rtrain.config.value_types.fields import hints_of, kinds_of
 from rtrain.config.value_types.units import unit_of
@@ -124,7 +125,26 @@ class Values:
         if isinstance(place, FileLocation) and value in ("None", "nil"):
             return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
+        if wants_keys and isinstance(place, FileLocation) and (form := self._form_in_file(key, value)) is not None:
+            return form
         return self.keys_of(key) or self.built_at(key) or self.names_at(key, value) if wants_keys else None
+
+    def _form_in_file(self, key: str, value: str | None) -> str | None:
+        """Return the line of a file that builds the part of the trainer that a name means; None if it means none."""
+        homes, short = homes_of(dict(self._confs).get("trainer"), key), key.rpartition(".")[2]
+        if not homes or value is None:
+            return None
+        name = translated(key, value, self._confs) or value
+        options = self._request.app.loader.get_group_options(key.replace(".", "/"))
+        option = next((one for one in options if plain(one) == plain(name)), None)
+        if option is not None and not getattr(dict(self._confs)["trainer"], "foreign", ()):
+            return f"the defaults list chooses it: - {short}: {option}"
+        if name.startswith("{"):
+            return f"in a file: {short}: {name}"
+        if short in SEVERAL:
+            return next((f"in a file: {short}: {one}" for one in by_name(name, homes)), None)
+        named = class_called(name.rpartition(".")[2], homes)
+        return f"in a file: {short}: {{_target_: {named}}}" if named is not None else None
 
     def names_at(self, key: str, value: str | None) -> str | None:
         """Return the line that shows the form of the mapping at ``key``, whose names are the user's own."""
@@ -156,7 +176,8 @@ class Values:
         if plain(value) in map(plain, options):
             return None
         homes, like = homes_of(dict(self._confs).get("trainer"), key), self._targets.get(key, "")
-        return class_called(value, homes, misspelt=not options, like=like)
+        misspelt = closest(value, options) is None
+        return class_called(value, homes, misspelt=misspelt, like=like)
 
     def list_at(self, key: str) -> str | None:
         """Return the line that shows the form of the list at ``key``; None for another type."""
@@ -193,9 +214,12 @@ class Values:
         share = next((one for one in (value, *rewritten(value)) if number_in(one) is not None), None)
         if other is not None and name and share is not None:
             yield f"{section}.{other}={share}" if section else f"{other}={share}"
+        may_be_off = type(None) in kinds_of(owner, key.rpartition(".")[2]) and not key.endswith("batch_size")
+        if may_be_off and number_in(value) in (0, -1):  # off in other tools
+            yield f"{shown}=null"
         meant = rewritten(value) if unit_of(key) is None else with_unit(value)
         kinds = kinds_of(owner, key.rpartition(".")[2])
-        listed = Any in kinds or any(get_origin(one) is list for one in kinds)
+        listed = key == LOGGERS or Any in kinds or any(get_origin(one) is list for one in kinds)
         unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
         meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))

@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rtrain.config.diagnostics.meant.words import Meaning, meaning_in
+from rtrain.config.diagnostics.meant.rewritten import number_in, rewritten
+from rtrain.config.diagnostics.meant.words import Meaning, meaning_in, translated
 from rtrain.config.diagnostics.omegaconf_messages import as_written
-from rtrain.config.did_you_mean import closest, did_you_mean, use_instead
+from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try, use_instead
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.conf import BoostingConf
 
+MOST_VALUES = 30
+"""Most values of a parameter that a hint lists."""
 ELSEWHERE = {
     **dict.fromkeys(("sample_weight", "weights", "instance_weight", "weight_column"), "dataset.weight"),
     **dict.fromkeys(("qid", "group_id", "query_id", "group_column"), "dataset.group"),
@@ -81,8 +84,10 @@ def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mappi
         )
 
 
-def refused(library: str, text: str, given: Mapping[str, Any], takes: Callable[[Mapping[str, Any]], bool]) -> str:
-    """Return the message about parameters that the library refuses: the one without which it takes the others is named.
+def refused(
+    library: str, text: str, given: Mapping[str, Any], takes: Callable[[Mapping[str, Any]], bool]
+) -> tuple[str, str | None]:
+    """Return the message about parameters that the library refuses, and what it takes; the wrong one is named.
 
     Args:
         library: Its name.
@@ -93,9 +98,34 @@ def refused(library: str, text: str, given: Mapping[str, Any], takes: Callable[[
     for name, value in given.items():
         if takes({other: given[other] for other in given if other != name}):
             if isinstance(value, str) and any(takes({**given, name: number}) for number in (1, 0.5)):
-                return f"trainer.params.{name}: must be a number, not {as_written(value)}"
-            return f"trainer.params.{name}: {library} refuses {as_written(value)}: {text}"
-    return f"trainer.params: {library} refuses them: {text}"
+                numbers = [one for one in rewritten(value) if number_in(one) is not None]
+                meant = next((one for one in numbers if takes({**given, name: float(one)})), None)
+                hint = to_try(f"trainer.params.{name}={meant}") if meant is not None else None
+                return f"trainer.params.{name}: must be a number, not {as_written(value)}", hint
+            return f"trainer.params.{name}: {library} refuses {as_written(value)}: {text}", None
+    return f"trainer.params: {library} refuses them: {text}", None
+
+
+def hint_about_value(conf: type, name: str, value: Any, wrong: str, known: Iterable[str]) -> str:
+    """Return the hint about one unknown word of a parameter: what is meant by it, else the nearest, else the list.
+
+    Args:
+        conf: The trainer's dataclass of keys.
+        name: The parameter.
+        value: Of the parameter; of a list the other items stay.
+        wrong: The word.
+        known: The words that there are.
+    """
+    key = f"trainer.params.{name}"
+    meant = translated(key, wrong, [("trainer", conf)])
+    said = meaning_in(conf, name, wrong, "trainer") if meant is None else None
+    if said is not None and said.sentence is not None:
+        return said.sentence
+    meant = meant or closest(wrong, known)
+    if meant is None:
+        return there_are(known, most=MOST_VALUES)
+    items = [meant if one == wrong else str(one) for one in value] if isinstance(value, list | tuple) else None
+    return to_try(f"{key}={meant}" if items is None else f"{key}=[{','.join(dict.fromkeys(items))}]")
 
 
 def check_once(params: Mapping[str, Any], main_name: Callable[[str], str]) -> None:

@@ -1,0 +1,22 @@
+"""The known word that a wrong one was probably meant to be."""
+
+import pytest
+
+from rtrain.config.did_you_mean import closest
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("resnet34", ["resnet", "resnet18", "resnet50"], None),
+        ("resnet19", ["resnet18", "resnet50"], None),
+        ("l3", ["l1", "l2"], None),
+        ("resnt50", ["resnet", "resnet18", "resnet50"], "resnet50"),
+        ("ResNet-50", ["resnet18", "resnet50"], "resnet50"),
+        ("resnet5", ["resnet18", "resnet50"], "resnet50"),
+        ("mlogloss1", ["mlogloss", "merror"], "mlogloss"),
+        ("sdg", ["adam", "sgd"], "sgd"),
+    ],
+)
+def test_numbers_are_part_of_a_names_meaning(word, known, meant):
+    assert closest(word, known) == meant
