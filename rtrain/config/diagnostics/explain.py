@@ -22,7 +22,7 @@ from rtrain.config.diagnostics.meant.suggest import in_full
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
-from rtrain.config.diagnostics.omegaconf_messages import of_environment, reference_problem
+from rtrain.config.diagnostics.omegaconf_messages import missing_reference, of_environment, reference_problem
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unbuilt_parts import how_to_choose, unbuilt_part
@@ -215,9 +215,10 @@ def _unresolved(request: Request, errors: dict[str, Exception], known: Callable[
         key, error = next(iter(errors.items()))
         problem = reference_problem(error)
         meant, note = None, of_environment(problem)
-        if note is None and (missing := re.match(r"refers to '([\w.]+)', which is not there", problem)):
-            full = expand_key(missing[1])
-            found = full if full != missing[1] else closest(missing[1], known())
+        missing = missing_reference(error) if note is None else None
+        if missing is not None:
+            full = expand_key(missing)
+            found = full if full != missing else closest(missing, known())
             meant = f"${{{found}}}" if found is not None else None
             note = None if meant else "values of your own are named below vars: vars: {width: 64}, ${vars.width}"
         return Diagnostic(f"{key}: {problem}", places.of(key), meant, note=note).as_error()

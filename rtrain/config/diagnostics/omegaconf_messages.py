@@ -78,6 +78,12 @@ def reference_problem(error: Exception) -> str:
     return plain_words(str(error))
 
 
+def missing_reference(error: Exception) -> str | None:
+    """Return the key that an interpolation names and the config lacks; None if something else is wrong."""
+    found = re.match(r"Interpolation key '([\w.]+)' not found", str(error))
+    return found[1] if found is not None else None
+
+
 def of_environment(text: str) -> str | None:
     """Return the line that says how a config names a variable of the environment, if ``text`` tries it another way."""
     found = _VARIABLE.search(text)

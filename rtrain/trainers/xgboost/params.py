@@ -54,7 +54,7 @@ _UNKNOWN = {
     "objective": r"Unknown objective function: `(.*)`",
     "booster": r"Unknown gbm type (\S+)",
 }
-"""What XGBoost says of a value that it doesn't know, by parameter."""
+"""How XGBoost names a value that it doesn't know, by parameter."""
 TASK_OF = {
     **{"binary": "classification", "multi": "classification", "rank": "ranking"},
     **{"reg": "regression", "count": "regression", "survival": "regression"},
