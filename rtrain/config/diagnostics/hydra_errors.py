@@ -18,6 +18,7 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_k
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.class_names import by_name, homes_of
+from rtrain.config.diagnostics.meant.configs import config_for, config_of_choice
 from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
@@ -32,9 +33,7 @@ from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unreadable_words import UnreadableWords
 from rtrain.config.did_you_mean import closest, there_are
-from rtrain.config.files import locations
 from rtrain.config.files.locations import shown
-from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.masked import mask_word
 
@@ -105,18 +104,20 @@ class _Explainer:
         key = group.replace("/", ".")
         named = [self.wrong_keys.translated(one, option) for one in (f"{key}.type", key)]
         meant = next((one for one in named if one in options), None) or closest(option, options)
-        note = there_are(options)
+        note = there_are(options, most=len(options))
         if group in GROUPS.values():
             note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"
         other = None
         if isinstance(place, CliWord) and not (meant in options and meant in named):
             short = split_word(place.command[place.index])[1]
-            forms = [f"{short}={one}" for one in named if one is not None and one[0] == "{"]
+            forms = [f"{short}={one}" for one in named if one is not None and one not in options]
             other = self.values.checked(place, *forms) or self.values.for_option(group, option, place)
             other = other or self._of_other_tools(group, option, place)
         if other is not None:
             return Diagnostic(message, place, None, other, note)
-        return Diagnostic(message, place, meant, self._swapped(place, option, meant), note)
+        written = config_for(meant) if group == "trainer" and meant and self.request.primary.builtin else None
+        attempt = f"rtrain fit {written}" if written is not None else self._swapped(place, option, meant)
+        return Diagnostic(message, place, meant, attempt, note)
 
     def _of_other_tools(self, group: str, option: str, place: CliWord) -> str | None:
         """Return the command for a choice that has another name here: ``scheduler=asha``, ``dataset=iris``."""
@@ -180,18 +181,8 @@ class _Explainer:
     def _wrong_key(self, key: str, place: FileLocation | CliWord | None, owner: Any = None) -> Diagnostic:
         found = self.wrong_keys.explain(key, place, owner)
         of_trainer = key.startswith("trainer.") and not isinstance(place, CliWord) and found.note
-        written = self._config_of_choice() if of_trainer else None
+        written = config_of_choice(self.request) if of_trainer else None
         return found if written is None else replace(found, attempt=f"rtrain fit {written}")
-
-    def _config_of_choice(self) -> str | None:
-        """Return the built-in config that is written for the trainer that the user has chosen."""
-        chosen = next((split_word(word.text)[2] for word in self.request.words if word.key == "trainer"), None)
-        if chosen is None:
-            return None
-        for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
-            if {"trainer": chosen} in (read_yaml(path)[0].get("defaults") or []):
-                return path.stem
-        return None
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Diagnostic:
         key = split_word(match[1])[1]

@@ -10,6 +10,22 @@ from rtrain.config.did_you_mean import closest, did_you_mean, plain, there_are, 
 
 EXAMPLE = "resnet"
 """The built-in config that a command names which lacks one."""
+CALLED = {
+    "mlp": ("torch", "pytorch", "dnn", "nn", "digits"),
+    "resnet": ("cnn", "resnet18", "resnet34", "resnet50", "convnet", "cifar", "cifar10", "vision"),
+    "keras": ("tensorflow", "tf", "keras3"),
+    "jax": ("flax", "optax"),
+    "xgboost": ("xgb", "gbdt", "gradientboosting", "boosting", "catboost"),
+    "lightgbm": ("lgbm", "lgb", "gbm"),
+    "lightning": ("pl", "pytorchlightning", "ptl"),
+    "sklearn": ("scikitlearn", "scikit", "randomforest", "forest", "rf", "logisticregression", "svm"),
+    "transformers": ("hf", "huggingface", "bert", "vit", "distilbert"),
+    "char-gpt-fsdp": ("gpt", "gpt2", "nanogpt", "llm", "chargpt"),
+    "text-lora": ("lora", "peft", "finetune", "llama"),
+    "lightning-module": ("lightningmodule",),
+    "image-folder": ("imagefolder", "images"),
+}
+"""What a newcomer may call configs and recipes, without case and signs."""
 NAMES = ("config", "config_name", "config_path", "config_file", "yaml", "file")
 """Keys under which other tools take the name of a config."""
 
@@ -30,7 +46,8 @@ def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], reci
     if beside.is_file():
         return "  " + _command(str(beside), *overrides)
     last = config.rpartition("/")[2].removesuffix(".yaml")
-    near = last if last in configs else closest(config, [*configs, *recipes])
+    called = next((name for name, others in CALLED.items() if plain(last) in others), None)
+    near = last if last in configs else called or closest(config, [*configs, *recipes])
     recipe = config.rpartition("/")[2] if config.rpartition("/")[2] in recipes else near
     if recipe in recipes:
         copied = f"rtrain recipes cp {recipe} {recipe} && {shlex.join(['rtrain', 'fit', str(recipe), *overrides])}"

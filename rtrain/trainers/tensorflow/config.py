@@ -8,10 +8,17 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import WORKERS, Rules
+from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
+
+AVERAGES = Need(
+    met=lambda way: bool(way.trainer.optimizer.get("use_ema")),
+    otherwise="the optimizer keeps no averages of the weights",
+    instead="Keep them: +trainer.optimizer.use_ema=true",
+    keys=("trainer.optimizer",),
+)
 
 
 @dataclass(kw_only=True)
@@ -33,6 +40,9 @@ class Conf(TrainLoopConf, EpochsConf):
         *MEASURED,
         schedules_of("optimizer"),
         WORKERS.of("num_threads"),
+        AVERAGES.of_found(
+            lambda way: [f"trainer.optimizer.{one}" for one in way.trainer.optimizer if one.startswith("ema_")]
+        ),
     )
     follows: ClassVar[Rules] = (*TrainLoopConf.follows, *EpochsConf.follows)
 

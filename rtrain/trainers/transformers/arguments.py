@@ -93,6 +93,10 @@ def _check_used(given: Mapping[str, Any], conf: type) -> None:
         default = getattr(TrainingArguments, name, None)
         if given.get(name) not in (None, default) and _options(make_arguments(rest, conf)) == _options(made):
             raise TargetError(f"trainer.arguments.{name}", f"has no effect: {made.optim.value} doesn't use it")
+    for switch in ("gradient_checkpointing", "activation_checkpointing"):
+        if given.get(f"{switch}_kwargs") and not getattr(made, switch, True):
+            hint = to_try(f"trainer.arguments.{switch}=true")
+            raise TargetError(f"trainer.arguments.{switch}_kwargs", f"has no effect: {switch} is false", hint)
     if given.get("warmup_steps") and made.lr_scheduler_type.value == "constant":
         hint = to_try("trainer.arguments.lr_scheduler_type=constant_with_warmup")
         raise TargetError("trainer.arguments.warmup_steps", "has no effect: lr_scheduler_type=constant has none", hint)

@@ -16,7 +16,7 @@ from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.did_you_mean import closest, nearest_or_all, there_are, to_try
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError, first_line
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.hub import NOT_THERE, is_reachable, local_only
 from rtrain.trainers.transformers.tokens import SPECIAL
@@ -238,12 +238,17 @@ def build_schedule(optimizer: torch.optim.Optimizer, args: TrainingArguments, nu
         optimizer: What it moves.
         args: Its type and warm-up.
         num_steps: Steps of the whole run; None if only a time limit ends it.
+
+    Raises:
+        TargetError: The schedule doesn't take ``lr_scheduler_kwargs``.
     """
-    schedule: LRScheduler = get_scheduler(
-        args.lr_scheduler_type if num_steps is not None else "constant",
-        optimizer=optimizer,
-        num_warmup_steps=args.get_warmup_steps(num_steps or 0),
-        num_training_steps=num_steps,
-        scheduler_specific_kwargs=args.lr_scheduler_kwargs,
-    )
+    name = args.lr_scheduler_type if num_steps is not None else "constant"
+    warmup, given = args.get_warmup_steps(num_steps or 0), args.lr_scheduler_kwargs
+    try:
+        schedule: LRScheduler = get_scheduler(name, optimizer, warmup, num_steps, scheduler_specific_kwargs=given)
+    except TypeError as error:
+        if not given:
+            raise
+        problem = f"the schedule {getattr(name, 'value', name)} doesn't take them: {first_line(error)}"
+        raise TargetError("trainer.arguments.lr_scheduler_kwargs", problem) from error
     return schedule

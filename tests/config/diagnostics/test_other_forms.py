@@ -65,7 +65,7 @@ FILES = {
     "trainer: {metrics: [f1]}": "in a file: metrics: {f1: {_target_: torchmetrics.F1Score, task: multiclass, ",
     "trainer: {optimizer: sgd}": "the defaults list chooses it: - optimizer: sgd",
     "trainer: {scheduler: CosineAnnealingLR}": "the defaults list chooses it: - scheduler: cosine",
-    "trainer: {scheduler: CyclicLR}": "scheduler: {_target_: torch.optim.lr_scheduler.CyclicLR}",
+    "trainer: {scheduler: CyclicLR}": "CyclicLR, base_lr: 0.001, max_lr: 0.01}",
     "scaling: 2 workers": "try: scaling: {num_workers: 2}",
     "trainer: {eval_every_epochs: '${epochs}'}": "did you mean: ${trainer.max_epochs}",
     "trainer: {eval_every_epochs: '${width}'}": "vars: {width: 64}, ${vars.width}",
@@ -154,6 +154,29 @@ def test_a_loop_gets_what_is_meant_for_it():
     Path("own.yaml").write_text("trainer: {type: torch, train_loop: own_loop:train, train_loop_config: {lr: 1}}")
     for word in ("lr=0.1", "optimizer.lr=0.1", "trainer.optimizer.lr=0.1"):
         assert "try: rtrain fit own.yaml num_workers=0 trainer.train_loop_config.lr=0.1" in refused("own.yaml", word)
+
+
+IDLE = {
+    ("mlp", "run.show_output=all"): "num_workers=0 trains in this process",
+    ("keras", "+optimizer.ema_momentum=0.9"): "+trainer.optimizer.use_ema=true",
+    ("transformers", "trainer.arguments.activation_checkpointing_kwargs={use_reentrant:false}"): "ing is false",
+    ("transformers", "trainer.arguments.lr_scheduler_kwargs={num_cycles:2}"): "the schedule linear doesn't take them",
+    ("xgboost", "+trainer.params.eval_metric=[mlogloss]", "trainer.eval_splits=[]"): "eval_splits=[] evaluates nothing",
+    ("lightgbm", "+trainer.params.metric=multi_error", "trainer.eval_splits=[]"): "eval_splits=[] evaluates nothing",
+}
+
+
+@pytest.mark.parametrize("words", list(IDLE))
+def test_what_another_key_leaves_without_an_effect(words):
+    assert IDLE[words] in refused(*words)
+
+
+@pytest.mark.parametrize("key", ["train_loop_config", "train_function_config"])
+def test_a_mapping_of_the_users_own_keys_is_added_whole(key):
+    Path("own_loop.py").write_text("def train(config): pass\n")
+    Path("own.yaml").write_text(f"trainer: {{type: jax, {key.removesuffix('_config')}: 'own_loop:train'}}")
+    said = refused("own.yaml", f"trainer.{key}={{lr:1,rows:2}}")
+    assert f"try: rtrain fit own.yaml num_workers=0 '+trainer.{key}={{lr:1,rows:2}}'" in said
 
 
 def test_keys_of_columns_that_no_row_needs_are_refused():

@@ -14,12 +14,14 @@ from rtrain.config.compose.aliases import GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.configs import config_of_choice
 from rtrain.config.diagnostics.meant.words import Meaning, words_of
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import Schemas
+from rtrain.errors import ConfigError
 
 
 def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, check: Check) -> None:
@@ -42,8 +44,12 @@ def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, che
         name = group.rpartition("/")[2]
         node = trainer.get(name)
         target = node.get("_target_") if isinstance(node, Mapping) else None
-        place = _chosen_in(request, f"trainer.{name}") if str(target).startswith(foreign) else None
+        if not str(target).startswith(foreign):
+            continue
+        place = _chosen_in(request, f"trainer.{name}")
         if place is None:
+            if (written := config_of_choice(request)) is not None:
+                raise _of_the_config(request, trainer["type"], name, str(target), written)
             continue
         message = f"trainer={trainer['type']} can't use {target}"
         option = str(target).rpartition(".")[2]
@@ -52,6 +58,13 @@ def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, che
             option = option if "_target_" in f"{key}{value}" else value or ""
         form = own_form(WrongKeys(request, schemas, check), schemas, group, option, place, message)
         raise (form or Diagnostic(message, place)).as_error()
+
+
+def _of_the_config(request: Request, trainer: str, name: str, target: str, written: str) -> ConfigError:
+    """Return the error of a config whose parts are those of another trainer than the one that was typed."""
+    place = next(SourceMap(request).of_word(word.text) for word in request.words if word.key == "trainer")
+    note = f"{request.primary.name} is not written for trainer={trainer}: trainer.{name} is {target}"
+    return Diagnostic(f"trainer={trainer} can't use {target}", place, None, f"rtrain fit {written}", note).as_error()
 
 
 def _chosen_in(request: Request, part: str) -> FileLocation | CliWord | None:

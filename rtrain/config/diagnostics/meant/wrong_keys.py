@@ -192,7 +192,10 @@ class WrongKeys:
 
     def _in_a_mapping(self, key: str, place: CliWord, owner: Any) -> Diagnostic:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
-        found, typed = self._in_a_file(key, place, owner), place.command[place.index]
+        typed = place.command[place.index]
+        if self._users_own(key, place) is not None:
+            return Diagnostic(no_key(key, None), place, None, command_with(place, f"+{typed.lstrip('+')}"))
+        found = self._in_a_file(key, place, owner)
         is_far = found.meant is not None and "." in found.meant and _holds(typed, key)
         wrong = re.escape(key if is_far else key.rpartition(".")[2])
         word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", typed)

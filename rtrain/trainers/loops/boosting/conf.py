@@ -50,6 +50,8 @@ STOPS_EARLY = Need(
     instead="It is early_stopping.min_delta now: trainer.early_stopping={patience: 10, min_delta: 0.01}",
     keys=("trainer.early_stopping_rounds",),
 )
+METRIC_NAMES = ("metric", "metrics", "metric_types", "eval_metric")
+"""What the libraries call the parameter that says what is measured."""
 MEASURES = Need(
     met=lambda way: way.trainer.eval_splits != [],
     otherwise="trainer.eval_splits=[] evaluates nothing",
@@ -74,6 +76,7 @@ class BoostingConf(TrainLoopConf):
         CAN_STOP.of("early_stopping.patience", "early_stopping_rounds"),
         STOPS_EARLY.of("early_stopping_min_delta"),
         MEASURES.of("metric_functions"),
+        MEASURES.of_found(lambda way: [f"trainer.params.{one}" for one in way.trainer.params if one in METRIC_NAMES]),
         ENDED_BY_RUN.of("max_seconds"),
     )
     follows: ClassVar[Rules] = (
