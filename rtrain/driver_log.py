@@ -12,7 +12,7 @@ from rtrain.errors import RtrainError
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
-from rtrain.runs.files import unshare
+from rtrain.runs.filesystem.files import unshare
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import ProgressRecord

@@ -14,7 +14,7 @@ import yaml
 from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
-from rtrain.runs.files import private_files
+from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.manifest import FILE_NAME, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import patiently

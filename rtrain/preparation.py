@@ -26,7 +26,7 @@ from rtrain.engine.ray.worker_group import Group
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
-from rtrain.runs.files import private_files
+from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.recorder import Observer
 from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import check_whole

@@ -28,12 +28,12 @@ from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
-from rtrain.runs.files import named_errors
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.files import named_errors
+from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.origin import write_origin
 from rtrain.runs.output_lines import OutputLines
-from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.verify import set_aside, without_record

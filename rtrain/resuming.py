@@ -16,9 +16,9 @@ from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFile
 from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on
 from rtrain.printable import printable
 from rtrain.runs.checkpoints import all_checkpoints
-from rtrain.runs.lock import is_locked
+from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
-from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import trainer_of

@@ -11,7 +11,7 @@ from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.validate import InvalidError, logger_conf
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.loggers.registry import LOGGERS
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, read_manifest
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import is_sweep, read_sweep

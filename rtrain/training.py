@@ -17,9 +17,9 @@ from rtrain.from_store import local_run
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import is_shown_directly, recorded
 from rtrain.resuming import Resumption, find_resumption
-from rtrain.runs.files import named_errors
+from rtrain.runs.filesystem.files import named_errors
+from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import read_manifest
-from rtrain.runs.plain_files import read_text
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_signed_by_this_account

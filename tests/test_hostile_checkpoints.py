@@ -20,7 +20,7 @@ from rtrain.cli.app import run as command
 from rtrain.config.targets.servers import is_well_known
 from rtrain.errors import CheckpointError, DatasetError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
-from rtrain.runs.files import sha256_of
+from rtrain.runs.filesystem.files import sha256_of
 from rtrain.runs.signature import key_path
 from rtrain.runs.verify import check_whole
 from rtrain.testing.damage import Calls, replace_file
@@ -161,7 +161,7 @@ def test_code_in_the_folder_of_the_checkpoint_or_the_current_one_does_not_run(st
         "tensorflow.io.write_file",
         "tensorflow.load_op_library",
         "ray.train.get_context",
-        "rtrain.runs.files.write_atomic",
+        "rtrain.runs.filesystem.files.write_atomic",
         "rtrain.config.targets.instantiate.build",
         "rtrain.fit",
         "torch.nn.Linear.__init__",

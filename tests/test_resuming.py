@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import ConfigError
-from rtrain.runs.lock import is_locked, locked
+from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.run import Run
 

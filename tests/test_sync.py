@@ -6,7 +6,7 @@ from tracker_readers import of_csv, of_events, of_tensorboard
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import ConfigError, RunInUseError
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.run import Run
 from rtrain.sync import sync
 

@@ -71,7 +71,7 @@ def evaluate(
     from rtrain.history.references import find_model
     from rtrain.interrupts import ended_by_sigterm
     from rtrain.prediction.output import check_folder
-    from rtrain.runs.files import to_json, write_atomic
+    from rtrain.runs.filesystem.files import to_json, write_atomic
 
     if output is not None:
         check_folder(output)

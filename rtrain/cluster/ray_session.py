@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import ray_watcher
-from rtrain.runs.lock import is_in_place
+from rtrain.runs.filesystem.lock import is_in_place
 
 LOCK_NAME = "rtrain.lock"
 SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}

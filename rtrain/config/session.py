@@ -35,7 +35,7 @@ from rtrain.config.targets.allow_list import allowed_by_project, use_project_roo
 from rtrain.config.targets.gate import Gate, leaves
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.errors import ConfigError, RtrainError, TargetError
-from rtrain.runs.plain_files import check_run_dir
+from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.signature import is_signed_by_this_account
 
 if TYPE_CHECKING:

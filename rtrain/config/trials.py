@@ -40,7 +40,7 @@ from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import MASK
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
-from rtrain.runs.files import write_atomic
+from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.signature import with_signature
 
 NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")

@@ -28,7 +28,7 @@ from rich.text import Text
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, number_text, start_line
 from rtrain.runs.events import Event
-from rtrain.runs.fork_locks import free_in_forks
+from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import ProgressRecord
 

@@ -13,13 +13,13 @@ from rtrain.config.files.locations import shown
 from rtrain.config.value_types.numeric import is_number
 from rtrain.displays.run import PlainLines
 from rtrain.errors import RtrainError
-from rtrain.history.columns import short_key
+from rtrain.history.query.columns import short_key
 from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events
-from rtrain.runs.lock import is_locked
+from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
-from rtrain.runs.plain_files import read_text
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord

@@ -14,8 +14,8 @@ from typing import Any
 
 from rtrain.config.diagnostics.own_lines import NO_SECRETS, lines_of, places_in
 from rtrain.config.secrets.redact import Redactor
-from rtrain.runs.files import unshare
-from rtrain.runs.plain_files import open_inside, read_text
+from rtrain.runs.filesystem.files import unshare
+from rtrain.runs.filesystem.plain_files import open_inside, read_text
 
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
 HINT = "Code outside of Python crashed: ctypes, a C extension, or a library that does not fit another one's version."

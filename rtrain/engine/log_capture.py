@@ -21,7 +21,7 @@ from rtrain.config.secrets.urls import MASK
 from rtrain.engine.masked_output import masked_logging, masked_output
 from rtrain.engine.output_filter import Masking
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
-from rtrain.runs.fork_locks import fork_safe_lock
+from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.records import FailureRecord, LogRecord, RunRecord
 from rtrain.trainers.known_errors import is_of_code
 from rtrain.trainers.liveness import Life

@@ -9,7 +9,7 @@ from typing import Any
 
 from rtrain.config.did_you_mean import did_you_mean, there_are
 from rtrain.errors import ConfigError
-from rtrain.history.fields import Fields, short
+from rtrain.history.query.fields import Fields, short
 from rtrain.history.rows import Row
 
 

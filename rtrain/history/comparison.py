@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.errors import RtrainError
-from rtrain.history.columns import NOISE, typed_keys
+from rtrain.history.query.columns import NOISE, typed_keys
 from rtrain.history.rows import Row
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import read_packages

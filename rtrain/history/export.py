@@ -13,7 +13,7 @@ from typing import Any
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.history.rows import Row
 from rtrain.runs.events import events_file, read_events
-from rtrain.runs.files import to_json
+from rtrain.runs.filesystem.files import to_json
 
 PLACE = ("run", "path", "step", "epoch", "time")
 """What stands in front of the metrics."""

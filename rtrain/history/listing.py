@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rtrain.history.index import list_rows
 from rtrain.history.places import SWEEP
+from rtrain.history.query.where import matching
 from rtrain.history.rows import Row
-from rtrain.history.where import matching
 
 
 def chosen_rows(folders: Sequence[str | Path] = (), where: str | None = None, *, trials: bool = False) -> list[Row]:

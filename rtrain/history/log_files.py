@@ -11,8 +11,8 @@ from pathlib import Path
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
-from rtrain.runs.lock import is_locked
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.plain_files import open_inside
 
 DRIVER = "driver.log"
 POLL_SECONDS = 0.3

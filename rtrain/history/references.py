@@ -15,7 +15,7 @@ from rtrain.errors import ConfigError
 from rtrain.history.choosing import Goal, best_rows, find_goal, no_rows
 from rtrain.history.index import list_rows
 from rtrain.history.places import SWEEP
-from rtrain.history.quantities import time_text
+from rtrain.history.query.quantities import time_text
 from rtrain.history.rows import Row
 from rtrain.storage.stores import is_url
 

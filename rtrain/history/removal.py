@@ -16,11 +16,11 @@ from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.history.places import SWEEP, default_folders, find_places
 from rtrain.history.rows import Row
 from rtrain.runs.checkpoints import checkpoints_dir, remove_checkpoint
-from rtrain.runs.files import named_errors
-from rtrain.runs.leftovers import leftovers
-from rtrain.runs.lock import is_locked, locked
+from rtrain.runs.filesystem.files import named_errors
+from rtrain.runs.filesystem.leftovers import leftovers
+from rtrain.runs.filesystem.lock import is_locked, locked
+from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import FILE_NAME, read_manifest
-from rtrain.runs.plain_files import check_run_dir
 
 NOT_OURS = "Only those who may write it can remove it."
 REMOVED = re.compile(r"\.removed-.+")

@@ -16,11 +16,11 @@ from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
+from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.labels import Labels, read_labels
-from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
 from rtrain.runs.nested import flat
-from rtrain.runs.plain_files import read_json
 from rtrain.storage.stores import is_url
 
 SHORT_ID = re.compile(r"-([0-9a-f]{4,8})$")

@@ -14,7 +14,7 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.history.places import SWEEP
-from rtrain.runs.lock import holder, is_locked
+from rtrain.runs.filesystem.lock import holder, is_locked
 
 POLL_SECONDS = 0.2
 

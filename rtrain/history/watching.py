@@ -12,9 +12,9 @@ from typing import IO, Protocol
 
 from rtrain.run_lines import is_milestone
 from rtrain.runs.events import Event, events_file, newest_first, parse_line
-from rtrain.runs.lock import is_locked
+from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.runs.manifest import read_manifest
-from rtrain.runs.plain_files import open_inside
 from rtrain.runs.recorder import Observer
 
 MOST_BEFORE = 20

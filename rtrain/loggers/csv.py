@@ -14,9 +14,9 @@ from pydantic import Field
 from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, cut
 from rtrain.runs.events import Event
-from rtrain.runs.files import write_atomic
+from rtrain.runs.filesystem.files import write_atomic
+from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.runs.manifest import utc_now
-from rtrain.runs.plain_files import open_inside
 
 PLACE = ("step", "epoch", "time")
 MOST_CHARACTERS = 10_000

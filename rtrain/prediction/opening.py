@@ -22,7 +22,7 @@ from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.opened_model import OWN_COLUMNS, composed_of, open_model, sections_of
 from rtrain.prediction.raw_columns import UNKNOWN, open_raw_rows
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
-from rtrain.runs.files import to_json
+from rtrain.runs.filesystem.files import to_json
 from rtrain.trainers.trained import CheckpointMetadata
 
 DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")

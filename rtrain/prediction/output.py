@@ -19,7 +19,7 @@ from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.columns import columns_of
 from rtrain.prediction.scoring import scores_of
-from rtrain.runs.files import finite
+from rtrain.runs.filesystem.files import finite
 from rtrain.storage.stores import is_url
 from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, QuantileModel, TextModel
 

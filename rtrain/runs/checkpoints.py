@@ -13,9 +13,9 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
-from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
+from rtrain.runs.filesystem.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.manifest import check_files, utc_now
-from rtrain.runs.plain_files import read_json
 from rtrain.runs.signature import is_signed, sign
 
 RECORD_NAME = "checkpoint.json"

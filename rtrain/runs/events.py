@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from rtrain.errors import TrainingError
-from rtrain.runs.files import to_json, unshare
+from rtrain.runs.filesystem.files import to_json, unshare
+from rtrain.runs.filesystem.plain_files import open_inside, parse_json
 from rtrain.runs.manifest import utc_now
-from rtrain.runs.plain_files import open_inside, parse_json
 
 LINE_BYTES = 1 << 20
 """More than any line takes; a longer one is damaged, and never held in memory."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from rtrain.runs.files import write_atomic
-from rtrain.runs.plain_files import make_inside, read_text
+from rtrain.runs.filesystem.files import write_atomic
+from rtrain.runs.filesystem.plain_files import make_inside, read_text
 
 FOLDER = ".hydra"
 NAMES = ("config.yaml", "hydra.yaml", "overrides.yaml")

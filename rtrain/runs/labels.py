@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rtrain.runs.files import named_errors, to_json, write_atomic
-from rtrain.runs.plain_files import read_json
+from rtrain.runs.filesystem.files import named_errors, to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import read_json
 
 FILE_NAME = "labels.json"
 

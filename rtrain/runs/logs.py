@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
-from rtrain.runs.files import unshare
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.files import unshare
+from rtrain.runs.filesystem.plain_files import open_inside
 
 MOST_OPEN = 16
 """Files that are open at a time; a process may have few more, and a run hundreds of ranks."""

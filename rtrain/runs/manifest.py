@@ -12,8 +12,8 @@ from shlex import quote
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
-from rtrain.runs.files import to_json, write_atomic
-from rtrain.runs.plain_files import is_plain_name, read_json
+from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 
 SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rtrain.errors import RtrainError
 from rtrain.runs.facts import GitState, installed_packages
-from rtrain.runs.files import write_atomic
-from rtrain.runs.plain_files import read_text
+from rtrain.runs.filesystem.files import write_atomic
+from rtrain.runs.filesystem.plain_files import read_text
 
 DIFF, PACKAGES = "code.diff", "packages.txt"
 MOST_CHARACTERS = 1_000_000

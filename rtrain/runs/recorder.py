@@ -22,11 +22,11 @@ from rtrain.runs.checkpoints import (
     read_record,
 )
 from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
-from rtrain.runs.files import named_errors, sha256_of_text, unwritable, write_atomic
-from rtrain.runs.fork_locks import fork_safe_lock
+from rtrain.runs.filesystem.files import named_errors, sha256_of_text, unwritable, write_atomic
+from rtrain.runs.filesystem.fork_locks import fork_safe_lock
+from rtrain.runs.filesystem.leftovers import clear_leftovers
+from rtrain.runs.filesystem.lock import Lock
 from rtrain.runs.hydra_files import read_hydra_files, restore_hydra_files
-from rtrain.runs.leftovers import clear_leftovers
-from rtrain.runs.lock import Lock
 from rtrain.runs.logs import WorkerLogs
 from rtrain.runs.manifest import CONFIG_NAME, Manifest, utc_now
 from rtrain.runs.manifest import FILE_NAME as MANIFEST_NAME

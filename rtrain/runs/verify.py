@@ -11,9 +11,9 @@ from typing import Any
 from rtrain.errors import CheckpointError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, read_record
 from rtrain.runs.events import damaged_lines, events_file, reaches_step
-from rtrain.runs.files import sha256_of, sha256_of_text
+from rtrain.runs.filesystem.files import sha256_of, sha256_of_text
+from rtrain.runs.filesystem.plain_files import read_text, strange_entries, strange_files
 from rtrain.runs.manifest import CONFIG_NAME, Manifest, read_manifest
-from rtrain.runs.plain_files import read_text, strange_entries, strange_files
 
 MOST_LINES = 100
 """Damaged lines of events that are named one by one."""

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.storage.folders import Folder, chunks_of
 
 NAME = "events.jsonl"

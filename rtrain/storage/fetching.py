@@ -15,10 +15,10 @@ from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, best_record, record_of
-from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import is_plain_name
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import manifest_of
-from rtrain.runs.plain_files import is_plain_name
 from rtrain.storage.access import patiently
 from rtrain.storage.events_copy import NAME as EVENTS
 from rtrain.storage.events_copy import join_parts

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
-from rtrain.runs.files import write_chunks
-from rtrain.runs.plain_files import bounded, check_kind, make_inside, open_inside, parse_json
+from rtrain.runs.filesystem.files import write_chunks
+from rtrain.runs.filesystem.plain_files import bounded, check_kind, make_inside, open_inside, parse_json
 from rtrain.storage.stores import open_store, shown
 
 CHUNK_BYTES = 16 << 20

@@ -16,10 +16,10 @@ from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import Retention, record_of
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.filesystem.plain_files import check_run_dir, is_plain_name, parse_json, read_text
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
-from rtrain.runs.plain_files import check_run_dir, is_plain_name, parse_json, read_text
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.folders import Folder, WatchedFolder, read

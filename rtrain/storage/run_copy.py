@@ -12,10 +12,10 @@ from typing import Any
 
 from rtrain.errors import StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, Retention, best_record, record_of
-from rtrain.runs.files import to_json
+from rtrain.runs.filesystem.files import to_json
+from rtrain.runs.filesystem.plain_files import bounded, open_inside, read_json
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import check_places, utc_now
-from rtrain.runs.plain_files import bounded, open_inside, read_json
 from rtrain.storage.events_copy import EventsCopy
 from rtrain.storage.folders import Folder, chunks_of, read
 from rtrain.storage.folders import read_json as read_stored

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.storage.folders import Folder, chunks_of
 
 

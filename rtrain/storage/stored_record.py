@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_record, was_alive_lately

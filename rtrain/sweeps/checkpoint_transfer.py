@@ -16,7 +16,7 @@ from rtrain.runs.checkpoints import (
     write_checkpoint,
 )
 from rtrain.runs.events import events_file
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.runs.recorder import list_checkpoints
 from rtrain.runs.signature import signing_key

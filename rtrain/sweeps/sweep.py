@@ -17,7 +17,7 @@ from rtrain.errors import ConfigError, NoRoomError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
-from rtrain.runs.files import private_files
+from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS

@@ -20,8 +20,8 @@ from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared, check_job, check_run_storage
 from rtrain.resuming import Resumption, find_resumption
 from rtrain.runs.events import Event
-from rtrain.runs.files import private_files
-from rtrain.runs.lock import is_locked
+from rtrain.runs.filesystem.files import private_files
+from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.runs.checkpoints import RECORD_NAME
-from rtrain.runs.files import sha256_of
+from rtrain.runs.filesystem.files import sha256_of
 
 
 class Calls:

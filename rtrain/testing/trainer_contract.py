@@ -29,7 +29,7 @@ from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError, ConfigError, RtrainError
 from rtrain.runs.facts import num_cores
-from rtrain.runs.files import sha256_of
+from rtrain.runs.filesystem.files import sha256_of
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.testing.damage import change_byte, replace_file

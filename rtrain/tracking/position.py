@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.runs.events import LINE_BYTES, Event, events_file, parse_line
-from rtrain.runs.files import to_json, write_atomic
-from rtrain.runs.plain_files import open_inside, read_json
+from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import open_inside, read_json
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.loggers.registry import LOGGERS
 from rtrain.runs.checkpoints import checkpoints_dir
-from rtrain.runs.files import to_json
+from rtrain.runs.filesystem.files import to_json
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.nested import flat
 from rtrain.tracking.delivery import Delivery

@@ -16,9 +16,9 @@ from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
-from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.manifest import run_near
-from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_own, seal
 from rtrain.trainers.loops.ranking_metrics import Ranking

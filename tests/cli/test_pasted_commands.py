@@ -11,7 +11,7 @@ from rtrain.displays.sweep_lines import end_lines as sweep_end_lines
 from rtrain.displays.sweep_lines import report_lines
 from rtrain.errors import ConfigError, DamagedSweepError
 from rtrain.run_lines import end_lines
-from rtrain.runs.files import unwritable
+from rtrain.runs.filesystem.files import unwritable
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.sweep_record import SweepRecord, read_sweep
 from rtrain.sweeps.record.trial import Trial

@@ -14,9 +14,9 @@ from made_runs import add_checkpoint, make_run, make_sweep
 from rtrain.errors import RtrainError
 from rtrain.history import index, rows
 from rtrain.history.index import index_path, list_rows
-from rtrain.history.where import matching
+from rtrain.history.query.where import matching
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import change_note, change_tags
-from rtrain.runs.lock import locked
 from rtrain.runs.manifest import read_manifest
 
 

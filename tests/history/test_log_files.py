@@ -7,7 +7,7 @@ from made_runs import make_run
 
 from rtrain.errors import ConfigError, StrangeFileError
 from rtrain.history.log_files import followed, last_lines, log_name
-from rtrain.runs.lock import Lock
+from rtrain.runs.filesystem.lock import Lock
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from made_runs import make_run, make_sweep
 
 import rtrain
 from rtrain.errors import ConfigError
-from rtrain.history.fields import OWN
+from rtrain.history.query.fields import OWN
 from rtrain.history.references import existing_run, find_model, find_run, reference_words
 
 

@@ -16,7 +16,7 @@ from rtrain.history.removal import (
     remove_leftover,
     remove_run,
 )
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run

@@ -11,7 +11,7 @@ from made_runs import make_run, make_sweep
 
 from rtrain.errors import ConfigError
 from rtrain.history.stopping import stop_run, wait_until_free
-from rtrain.runs.lock import Lock, holder, locked
+from rtrain.runs.filesystem.lock import Lock, holder, locked
 
 
 def test_the_process_that_holds_the_lock_gets_sigterm(project):

@@ -6,7 +6,7 @@ from made_runs import NOON, make_run
 
 from rtrain.history.watching import MOST_BEFORE, RunHere, watch
 from rtrain.runs.events import Event, event_line
-from rtrain.runs.lock import Lock
+from rtrain.runs.filesystem.lock import Lock
 from rtrain.runs.manifest import read_manifest
 
 

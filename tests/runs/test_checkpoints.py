@@ -14,7 +14,7 @@ from rtrain.runs.checkpoints import (
     read_record,
     write_checkpoint,
 )
-from rtrain.runs.files import sha256_of
+from rtrain.runs.filesystem.files import sha256_of
 
 
 def write_one(run_dir, step, text="weights", score=None):

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from rtrain.errors import RtrainError
 from rtrain.runs.events import Event, EventLog, read_events, write_events
-from rtrain.runs.files import write_atomic
+from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import AttemptRecord, CheckpointRecord, LogRecord

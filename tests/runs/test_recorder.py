@@ -10,7 +10,7 @@ from rtrain.errors import RunDirError
 from rtrain.runs import logs
 from rtrain.runs.checkpoints import checkpoint_dir, checkpoints_dir, write_checkpoint
 from rtrain.runs.events import Event
-from rtrain.runs.leftovers import clear_leftovers
+from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.logs import MOST_OPEN
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import AttemptRecord, LogRecord, NoticeRecord, ProgressRecord

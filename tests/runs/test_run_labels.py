@@ -9,8 +9,8 @@ import pytest
 from made_runs import make_run
 
 from rtrain.errors import RunDirError
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import FILE_NAME, Labels, change_note, change_tags, read_labels
-from rtrain.runs.lock import locked
 from rtrain.runs.verify import verify_run
 
 

@@ -15,8 +15,15 @@ from rtrain.config.files.yaml_file import read_yaml
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import checkpoint_dir, read_record, write_checkpoint
 from rtrain.runs.events import Event, read_events
-from rtrain.runs.lock import is_locked, locked
-from rtrain.runs.plain_files import MAX_DEPTH, check_run_dir, is_plain_name, open_inside, parse_json, read_json
+from rtrain.runs.filesystem.lock import is_locked, locked
+from rtrain.runs.filesystem.plain_files import (
+    MAX_DEPTH,
+    check_run_dir,
+    is_plain_name,
+    open_inside,
+    parse_json,
+    read_json,
+)
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import LogRecord
 from rtrain.runs.run import Run
@@ -155,7 +162,7 @@ def test_names_are_not_obeyed_by_the_terminal(run, evil, capsys):
 
 
 def test_a_file_of_json_may_not_fill_the_memory(run, monkeypatch):
-    monkeypatch.setattr("rtrain.runs.plain_files.MAX_BYTES", 1000)
+    monkeypatch.setattr("rtrain.runs.filesystem.plain_files.MAX_BYTES", 1000)
     (run / "manifest.json").write_text(json.dumps({"a": "x" * 2000}))
     with pytest.raises(RtrainError, match="larger than 1,000 bytes"):
         Run.load(run)

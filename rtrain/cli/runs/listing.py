@@ -46,8 +46,8 @@ def ls(
     rows = ordered(chosen_rows(folders or (), where, trials=trials), sort)
     some = rows[: limit or None]
     if as_json:
-        from rtrain.history.columns import as_data
-        from rtrain.runs.files import to_json
+        from rtrain.history.query.columns import as_data
+        from rtrain.runs.filesystem.files import to_json
 
         say(to_json([as_data(row) for row in some], indent=2))
     elif some:

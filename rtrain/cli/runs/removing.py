@@ -27,7 +27,7 @@ def rm(
     It lists them and asks first. A run that is running is never removed.
     """
     from rtrain.history.index import read_row
-    from rtrain.history.quantities import size_text
+    from rtrain.history.query.quantities import size_text
     from rtrain.history.references import existing_run
     from rtrain.history.removal import bytes_of, check_free, remove_checkpoints, remove_run
 
@@ -55,7 +55,7 @@ def gc(
 
     These are temporary files, incomplete checkpoints and runs whose removal was interrupted.
     """
-    from rtrain.history.quantities import size_text
+    from rtrain.history.query.quantities import size_text
     from rtrain.history.removal import bytes_of, find_leftovers, remove_leftover
 
     found = find_leftovers(folders or (), set_aside=set_aside)

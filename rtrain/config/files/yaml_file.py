@@ -19,7 +19,7 @@ from rtrain.config.files.limits import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES,
 from rtrain.config.files.locations import shown
 from rtrain.config.files.yaml_syntax import no_mapping, syntax_error
 from rtrain.errors import ConfigError
-from rtrain.runs.plain_files import described
+from rtrain.runs.filesystem.plain_files import described
 
 
 @dataclass(frozen=True)

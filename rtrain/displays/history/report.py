@@ -15,7 +15,7 @@ from rtrain.config.files.locations import shown
 from rtrain.displays.history.curves import sparkline
 from rtrain.displays.history.texts import STYLES, wrapped
 from rtrain.errors import RtrainError
-from rtrain.history.quantities import age_text, duration_text, size_text, time_text
+from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
 from rtrain.history.rows import ERRORS, KILLED, Row
 from rtrain.history.series import Points, read_series
 from rtrain.printable import printable

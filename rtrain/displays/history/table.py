@@ -11,8 +11,8 @@ from rich.text import Text
 from rtrain.config.did_you_mean import to_try
 from rtrain.displays.history.texts import MISSING, STYLES, cut, text_of
 from rtrain.errors import ConfigError
-from rtrain.history.columns import differing, titles
-from rtrain.history.fields import Fields
+from rtrain.history.query.columns import differing, titles
+from rtrain.history.query.fields import Fields
 from rtrain.history.rows import Row
 
 GAP = "  "

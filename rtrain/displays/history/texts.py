@@ -11,11 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from rtrain.history.fields import DURATIONS, OWN, SIZES, TIMES
-from rtrain.history.quantities import age_text, duration_text, size_text, time_text
+from rtrain.history.query.fields import DURATIONS, OWN, SIZES, TIMES
+from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
 from rtrain.printable import printable
 from rtrain.run_lines import number_text
-from rtrain.runs.files import to_json
+from rtrain.runs.filesystem.files import to_json
 
 MISSING = "-"
 WIDTH_OF_PIPES = 120

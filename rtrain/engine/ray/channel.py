@@ -18,7 +18,7 @@ from typing import Any
 
 from rtrain.cluster import key_value_store
 from rtrain.errors import RtrainError, TrainingError, first_line
-from rtrain.runs.fork_locks import fork_safe_lock
+from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.records import (
     AttemptFailedRecord,
     AttemptRecord,

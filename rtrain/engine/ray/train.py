@@ -16,7 +16,7 @@ from rtrain.engine.ray.channel import DriverChannel
 from rtrain.engine.ray.worker_group import Group
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
-from rtrain.runs.files import named_errors
+from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import FailureKind
 from rtrain.trainers.base import Job, TrainerPlugin

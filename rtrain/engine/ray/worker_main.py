@@ -18,7 +18,7 @@ from rtrain.engine.run_worker import choose_checkpoint, run_worker
 from rtrain.engine.watchdog import Watchdog
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
-from rtrain.runs.files import private_files
+from rtrain.runs.filesystem.files import private_files
 from rtrain.trainers.base import Job
 from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.seeding import kept_random_numbers

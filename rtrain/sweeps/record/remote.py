@@ -11,7 +11,7 @@ from typing import Any
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.from_store import bring, root_of
-from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently

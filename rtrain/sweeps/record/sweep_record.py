@@ -17,9 +17,9 @@ import yaml
 from rtrain.config.did_you_mean import did_you_mean
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
-from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import utc_now
-from rtrain.runs.plain_files import is_plain_name, read_json
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.trial import Trial, typed
 

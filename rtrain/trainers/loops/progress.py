@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from rtrain.runs.checkpoints import read_state
-from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 FILE_NAME = "progress.json"

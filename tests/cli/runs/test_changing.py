@@ -9,7 +9,7 @@ import pytest
 from made_runs import add_checkpoint, make_run
 
 from rtrain.cli.app import run
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import locked
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from rtrain.errors import RunInUseError
-from rtrain.runs.lock import FILE_NAME as LOCK
-from rtrain.runs.lock import locked
+from rtrain.runs.filesystem.lock import FILE_NAME as LOCK
+from rtrain.runs.filesystem.lock import locked
 from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.sweep_record import FILE_NAME as RECORD
 
@@ -59,7 +59,7 @@ def test_many_at_once_never_share_a_folder(tmp_path):
 
 
 def test_a_lock_that_was_removed_is_not_held(tmp_path, monkeypatch):
-    monkeypatch.setattr("rtrain.runs.lock.fcntl.flock", lambda file, how: (tmp_path / LOCK).unlink())
+    monkeypatch.setattr("rtrain.runs.filesystem.lock.fcntl.flock", lambda file, how: (tmp_path / LOCK).unlink())
     with pytest.raises(FileNotFoundError), locked(tmp_path):
         pass
 

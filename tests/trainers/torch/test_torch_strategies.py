@@ -27,7 +27,7 @@ from torch_runs import (
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
-from rtrain.runs.files import sha256_of
+from rtrain.runs.filesystem.files import sha256_of
 from rtrain.runs.records import CheckpointRecord, WorkerRecord
 from rtrain.testing.damage import replace_file
 from rtrain.testing.ranks import RankProcesses

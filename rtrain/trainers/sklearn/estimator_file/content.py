@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.errors import CheckpointError
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.trainers.sklearn.outputs import predict_rows
 from rtrain.trainers.trained import TRUST
 

@@ -8,7 +8,7 @@ from ray.train import CheckpointUploadMode
 
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError, shortened
-from rtrain.runs.plain_files import is_plain_name
+from rtrain.runs.filesystem.plain_files import is_plain_name
 
 MAX_NAME_BYTES = 200
 """Of the folder of a checkpoint: a number and a temporary name's ending may follow, and file systems allow 255."""

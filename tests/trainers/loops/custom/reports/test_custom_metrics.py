@@ -11,7 +11,7 @@ import torch
 
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError
-from rtrain.runs.files import to_json
+from rtrain.runs.filesystem.files import to_json
 from rtrain.trainers.loops.custom.reports.metrics import MAX_VALUES, split_metrics, whole_number
 from rtrain.trainers.loops.custom.reports.wishes import check_name
 

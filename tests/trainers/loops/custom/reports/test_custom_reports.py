@@ -14,7 +14,7 @@ from ray.train import Checkpoint, CheckpointUploadMode
 from rtrain.errors import CheckpointError, TrainingError
 from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, latest_checkpoint, read_record
 from rtrain.runs.events import read_events
-from rtrain.runs.files import sha256_of
+from rtrain.runs.filesystem.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.loops.custom.reports import folders
 from rtrain.trainers.loops.custom.reports.context import WorkerContext

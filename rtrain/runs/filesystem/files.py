@@ -15,7 +15,7 @@ from shlex import quote
 from typing import Any
 
 from rtrain.errors import RunDirError, StrangeFileError
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.plain_files import open_inside
 
 BLOCK_BYTES = 1 << 20
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rtrain.config.compose.aliases import KEYS, split_word
-from rtrain.history.fields import TIMES
+from rtrain.history.query.fields import TIMES
 from rtrain.history.rows import Row
 
 NOISE = ("config.run.name", "config.run.root_dir", "config.run.tags", "config.run.notes", "config.vars")

@@ -9,7 +9,7 @@ from made_runs import make_run, make_sweep
 
 from rtrain.errors import ConfigError
 from rtrain.history.index import list_rows
-from rtrain.history.where import matching
+from rtrain.history.query.where import matching
 
 NOW = time.time()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from rtrain.errors import RunInUseError
-from rtrain.runs.plain_files import open_inside
+from rtrain.runs.filesystem.plain_files import open_inside
 
 FILE_NAME = ".lock"
 LENGTH = 200

@@ -7,7 +7,7 @@ import threading
 from processes import fork_ends
 
 from rtrain.engine.log_capture import copied_output
-from rtrain.runs.fork_locks import fork_safe_lock
+from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 
 
 def test_a_fork_prints_while_a_thread_of_its_parent_does(capsys):

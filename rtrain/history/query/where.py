@@ -22,8 +22,8 @@ from typing import Any
 
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
-from rtrain.history.fields import DURATIONS, SIZES, TIMES, Fields
-from rtrain.history.quantities import read_duration, read_size, read_time
+from rtrain.history.query.fields import DURATIONS, SIZES, TIMES, Fields
+from rtrain.history.query.quantities import read_duration, read_size, read_time
 from rtrain.history.rows import DAMAGED, KILLED, Row
 
 Test = Callable[[Row], bool]

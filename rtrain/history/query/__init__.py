@@ -1,0 +1,1 @@
+"""The language of lists of runs: fields, quantities, expressions and columns."""
