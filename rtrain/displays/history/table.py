@@ -83,7 +83,8 @@ def _usual(rows: Sequence[Row]) -> list[tuple[int, Column]]:
     """Return the columns that every list has, each with its rank: those with a higher one give way first."""
     names = [("id", 0), ("name", 0), ("status", 0), ("age", 1)]
     found = [(rank, _column(rows, name, name)) for name, rank in names]
-    found.insert(2, (4, Column("trainer", [_trainer(row) for row in rows], "trainer")))
+    trainers = [_trainer(row) for row in rows]
+    found.insert(2, (2 if len(set(trainers)) > 1 else 4, Column("trainer", trainers, "trainer")))
     found.append((5, _column(rows, "seconds", "took")))
     found.append((0, _best_column(rows)))
     if any(row.get("tags") for row in rows):

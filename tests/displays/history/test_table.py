@@ -82,3 +82,9 @@ def test_a_sweep_is_one_line_with_its_trials_counted(tmp_path):
     heading, line = lines_of(tmp_path)
     assert heading.split()[:3] == ["id", "name", "trainer"]
     assert line.split()[:4] == ["330826", "mlp", "2", "trials"]
+
+
+def test_trainers_that_differ_come_before_keys_that_do(root):
+    shown = {width: lines_of(root, width=width)[0].split() for width in range(30, 200)}
+    narrowest = {name: min(width for width, names in shown.items() if name in names) for name in ("trainer", "lr")}
+    assert narrowest["trainer"] <= narrowest["lr"]
