@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rtrain.errors import RtrainError
@@ -26,8 +27,8 @@ class Comparison:
 
     def __init__(self, rows: Sequence[Row], *, all_keys: bool = False) -> None:
         self.rows = rows
-        manifests = [_manifest(row) for row in rows]
-        packages = [read_packages(row.path) for row in rows]
+        folders = [_folder(row) for row in rows]
+        manifests, packages = [_manifest(one) for one in folders], [read_packages(one) for one in folders]
         kept = packages if all(packages) else [{} for _ in rows]  # runs of older versions kept none
         config = different([_config(row) for row in rows])
         typed = {key for row in rows for key in typed_keys(row)}
@@ -56,9 +57,15 @@ def different(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: values for name, values in side_by_side(facts).items() if any(one != values[0] for one in values[1:])}
 
 
-def _manifest(row: Row) -> Manifest | None:
+def _folder(row: Row) -> Path:
+    """Return the folder of a run; of a sweep that of its first trial, whose environment, code and data all have."""
+    trials = row.path.glob("*/manifest.json") if row.kind == "sweep" else ()
+    return min((one.parent for one in trials), default=row.path)
+
+
+def _manifest(folder: Path) -> Manifest | None:
     try:
-        return read_manifest(row.path)
+        return read_manifest(folder)
     except RtrainError:  # the list shows it as damaged
         return None
 

@@ -57,9 +57,16 @@ def _known_lines(row: Row, manifest: Manifest, width: int) -> list[str | Text]:
         _checkpoints(manifest),
         _attempts(manifest, width),
         _timings(manifest),
-        _fact("next", next_command(row.path, manifest), width),
+        _fact("next", _next(row, manifest), width),
     )
     return [line for part in parts for line in part]
+
+
+def _next(row: Row, manifest: Manifest) -> str:
+    """Return what a user probably does next: of a run that goes on, look at it."""
+    if row.status == "running":
+        return shlex.join(["rtrain", "runs", "attach", shown(row.path)])
+    return next_command(row.path, manifest)
 
 
 def _head(row: Row) -> Lines:

@@ -5,7 +5,7 @@
     condition   = "not" condition | "(" either ")" | comparison
     comparison  = FIELD [operator value | ["not"] "in" "[" value {"," value} "]"] | value operator FIELD
                   | value ["not"] "in" FIELD
-    operator    = "==" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" (a pattern with * and ?)
+    operator    = "==" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" (a pattern with * and ?, else a part)
     value       = number [unit] | "text" | word
 
 The first word of a comparison is a field; a word after the operator is a text.
@@ -244,7 +244,9 @@ class _Parser:
         if sign in ("==", "=", "!=") and name in CLOSED and wanted not in CLOSED[name]:
             raise self._wrong(f"no {name} is '{wanted}'", nearest_or_all(str(wanted), CLOSED[name]), value)
         if sign == "~":
-            return lambda row: _any_of(row.get(name), lambda one: fnmatchcase(str(one), str(wanted)))
+            text = str(wanted)
+            fits = fnmatchcase if re.search(r"[*?[]", text) else operator.contains
+            return lambda row: _any_of(row.get(name), lambda one: fits(str(one), text))
         if sign in ORDERS:
             compare = ORDERS[sign]
             return lambda row: _any_of(row.get(name), lambda one: _ordered(one, wanted, compare))

@@ -14,6 +14,7 @@ from rtrain.displays.history.report import report_lines
 from rtrain.displays.history.texts import wrapped
 from rtrain.history.comparison import Comparison
 from rtrain.history.index import read_row
+from rtrain.runs.filesystem.lock import locked
 
 FAILED = {
     "status": "failed",
@@ -184,3 +185,21 @@ def test_damaged_runs_are_compared_as_far_as_they_are_known(tmp_path):
     (b / "manifest.json").write_text("{")
     (b / "events.jsonl").unlink()
     assert any("damaged" in line for line in compared([a, b]))
+
+
+def test_a_sweep_is_compared_by_what_its_trials_have(tmp_path):
+    run = make_run(tmp_path, versions={"torch": "2.9"}, git={"commit": "a" * 40, "dirty": False})
+    sweep = make_sweep(tmp_path)
+    for manifest in sweep.glob("*/manifest.json"):
+        facts = {"versions": {"torch": "2.9"}, "git": {"commit": "b" * 40, "dirty": False}}
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **facts}))
+    words = [line.split() for line in compared([run, sweep])]
+    assert not any("torch" in line for line in words)
+    assert any(line[:1] == ["commit"] for line in words)
+
+
+def test_what_comes_next_of_a_run_that_goes_on_is_to_look_at_it(tmp_path):
+    run = make_run(tmp_path, status="running")
+    with locked(run):
+        assert "next        rtrain runs attach" in "\n".join(report(run))
+    assert "next        rtrain resume" in "\n".join(report(run))

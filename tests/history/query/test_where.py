@@ -55,6 +55,8 @@ def iso(timestamp):
         ("tags == good", "a"),
         ("tags ~ 'v*'", "a"),
         ("name ~ 'tr*s'", "bc"),
+        ("name ~ 'ree'", "bc"),
+        ("name ~ 'ree*'", ""),
         ("'re' in name", "bc"),
         ("tags", "a"),
         ("amp", "a"),

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from rtrain.errors import RunInUseError
-from rtrain.runs.filesystem import lock as lock_module
 from rtrain.runs.events import Event
+from rtrain.runs.filesystem import lock as lock_module
 from rtrain.runs.filesystem.lock import FILE_NAME, is_locked, locked
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Recorder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.files.locations import builtin_config_dir
+from rtrain.config.files import locations
 from rtrain.config.files.yaml_file import read_yaml
 
 
@@ -16,7 +16,7 @@ def config_of_choice(request: Request) -> str | None:
 
 def config_for(trainer: str) -> str | None:
     """Return the first built-in config that is written for a trainer; None if there is none."""
-    for path in sorted(builtin_config_dir().glob("*.yaml")):
+    for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
         if {"trainer": trainer} in (read_yaml(path)[0].get("defaults") or []):
             return path.stem
     return None
