@@ -63,7 +63,7 @@ def _known_lines(row: Row, manifest: Manifest, width: int) -> list[str | Text]:
 
 
 def _next(row: Row, manifest: Manifest) -> str:
-    """Return what a user probably does next: of a run that goes on, look at it."""
+    """Return what a user probably does next: attach to a run that is still trained."""
     if row.status == "running":
         return shlex.join(["rtrain", "runs", "attach", shown(row.path)])
     return next_command(row.path, manifest)

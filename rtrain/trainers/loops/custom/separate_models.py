@@ -154,7 +154,8 @@ def _train_alone(worker: Worker, one: Watched, framework: str) -> None:
             why, instead = "the loop doesn't use what joins them.", f"Use {one.joins}"
         else:
             why = f"the workers are joined for {framework} alone."
-            instead = f"Choose trainer={trainer}, and use {one.joins}"
+            of_itself = trainer in ("xgboost", "jax", "torch")
+            instead = f"Choose trainer={trainer}, " + ("which joins them" if of_itself else f"and use {one.joins}")
         raise TrainingError(
             f"workers {', '.join(map(str, ranks))} train with {one.framework}, each of them a separate model: {why}",
             f"{instead}; or train with num_workers=1, or on one rank only.",
