@@ -64,14 +64,14 @@ def train_sweep(session: Session, folder: Path | None = None) -> None:
     """Train what a command with ``--multirun`` asks for; leave with the exit code that tells how it ended."""
     from rtrain.sweeps.sweep import run_sweep
 
-    with _display() as display:
+    with sweep_display() as display:
         record = run_sweep(session, display, folder)
     if code := EXIT_CODES.get(record.status, int(record.lacks_copy)):
         raise typer.Exit(code)
 
 
 @contextmanager
-def _display() -> Iterator[SweepObserver]:
+def sweep_display() -> Iterator[SweepObserver]:
     """Return the display that fits the terminal; it is taken down when the block ends."""
     if not sys.stdout.isatty():
         from rtrain.displays.sweep_lines import PlainSweepDisplay

@@ -46,6 +46,16 @@ def opened_run(text: str) -> Iterator[Row]:
         yield row
 
 
+def sweep_here(text: str) -> Path | None:
+    """Return the folder of the sweep that a word stands for; None for a run, and for what is in a store.
+
+    Raises:
+        ConfigError: It is one of several runs, or none.
+    """
+    row = None if is_url(text) else read_row(existing_run(text))
+    return row.path if row is not None and row.kind == "sweep" else None
+
+
 @contextmanager
 def watched(text: str) -> Iterator[Watched]:
     """Give the run that a word or a URL stands for, to be watched.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rtrain.cli.runs.arguments import Run, RunOrUrl
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.terminal import say
 
@@ -15,14 +18,17 @@ if TYPE_CHECKING:
 
 
 def attach(run: RunOrUrl) -> None:
-    """Watch RUN as if it were trained in this terminal.
+    """Watch RUN, or a sweep, as if it were trained in this terminal.
 
     Ctrl-C ends watching, not the run.
     """
     from rtrain.displays.run import make_display
-    from rtrain.history.opening import watched
+    from rtrain.history.opening import sweep_here, watched
     from rtrain.history.watching import watch
 
+    if (sweep := sweep_here(run)) is not None:
+        _attach_to_sweep(sweep)
+        return
     with watched(run) as found:
         with make_display() as display:
             could_say = watch(found, display)
@@ -32,6 +38,18 @@ def attach(run: RunOrUrl) -> None:
 
             say(how_it_was_cut_off(found.folder, read_manifest(found.folder)) or "", err=True)
             raise typer.Exit(1)
+
+
+def _attach_to_sweep(folder: Path) -> None:
+    from rtrain.cli.sweep import sweep_display
+    from rtrain.history.watching_sweeps import watch_sweep
+
+    with sweep_display() as display:
+        could_say = watch_sweep(folder, display)
+    if not could_say:
+        command = shlex.join(["rtrain", "resume", shown(folder)])
+        say(f"the process of this sweep is gone: it was killed, or its machine went down\n{to_try(command)}", err=True)
+        raise typer.Exit(1)
 
 
 def stop(
