@@ -124,6 +124,8 @@ class Values:
             return note
         if isinstance(place, FileLocation) and value in ("None", "nil"):
             return "nothing is null in YAML: None is a text"
+        if isinstance(place, FileLocation) and (number := _number_of_file(key, value, problem)) is not None:
+            return f"in a file: {key.rpartition('.')[2]}: {number}"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
         if wants_keys and isinstance(place, FileLocation) and (form := self._form_in_file(key, value)) is not None:
             return form
@@ -244,6 +246,16 @@ def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
     declared = [conf.scalar] if hasattr(conf, "scalar") else []
     for name in dict.fromkeys([*declared, *(fitting if "." in shown else [])]):  # not for a whole part of the config
         yield f"{shown}.{name}={value}"
+
+
+def _number_of_file(key: str, value: str | None, problem: str) -> str | None:
+    """Return the number that a text of a file means where one is wanted; None if it means none."""
+    wanted = re.match(r"must be a (whole )?number", problem)
+    if wanted is None or value is None:
+        return None
+    meant = rewritten(value) if unit_of(key) is None else with_unit(value)
+    kind = int if wanted[1] else (int, float)
+    return next((one for one in meant if isinstance(number_in(one), kind)), None)
 
 
 def in_brackets(value: str | None) -> str | None:
