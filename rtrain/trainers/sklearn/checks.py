@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,9 +84,13 @@ def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
     name = type(estimator).__name__
     fits = is_classifier if info.task == "classification" else is_regressor
     if not fits(estimator):
-        other = "classifier" if info.task == "classification" else "regressor"
+        ends = ("Regressor", "Classifier") if info.task == "classification" else ("Classifier", "Regressor")
+        target = str(conf.estimator["_target_"])
+        module, _, twin = target.replace(*ends).rpartition(".")
+        is_there = twin.endswith(ends[1]) and hasattr(sys.modules.get(module), twin)
         raise ConfigError(
-            f"trainer.estimator: {conf.estimator['_target_']} makes no {other}, but {info.name} is for {info.task}."
+            f"trainer.estimator: {target} makes no {ends[1].lower()}, but {info.name} is for {info.task}.",
+            to_try(f"trainer.estimator._target_={module}.{twin}") if is_there else None,
         )
     if info.categories and not takes_categories(estimator) and not isinstance(estimator, Pipeline):
         raise ConfigError(

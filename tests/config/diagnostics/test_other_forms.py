@@ -41,6 +41,9 @@ WORDS = {
     "run.tags={a,b}": "'run.tags=[a,b]'",
     "trainer.clip_norm=0": "trainer.clip_norm=null",
     "trainer.max_seconds=0": "trainer.max_seconds=null",
+    "run.checkpoint.best.mode=maximum": "run.checkpoint.best.mode=max",
+    "trainer.early_stopping.patience=0": "for example: trainer.early_stopping.patience=10",
+    "batch_size=-1": "for example: batch_size=64",
     "epochs=0": "rtrain evaluate measures a trained model",
     "optimizer.betas=[0.9,1.5]": "^^^\n  for example: optimizer.betas=[0.9,0.999]",
     "model.hidden=[64,wide]": "^^^\n  for example: model.hidden=[128,128]",
@@ -102,6 +105,7 @@ OTHERS = {
     ("keras", "+trainer.loss._target_=keras.losses.CrossEntropy"): "keras.losses.SparseCategoricalCrossentropy",
     ("jax", "optimizer.weight_decay_mask=x"): "did you mean: optimizer.mask",
     ("sklearn", "trainer.estimator._target_=sklearn.ensemble.RandomForest"): "RandomForestClassifier or sklearn",
+    ("sklearn", "trainer.estimator._target_=sklearn.ensemble.RandomForestRegressor"): "RandomForestClassifier",
     ("transformers", "trainer.ddp_find_unused_parameters=false"): "it is for several workers",
 }
 

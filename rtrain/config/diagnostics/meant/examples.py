@@ -12,7 +12,10 @@ from rtrain.config.diagnostics.meant.rewritten import number_in
 from rtrain.config.value_types.fields import kinds_of
 
 _OF_TYPE = {int: "10", float: "0.1"}
-_LACKING = ("must be a number", "must be a whole number", "must be text", "can't be null")
+_LACKING = (
+    *("must be a number", "must be a whole number", "must be text", "can't be null"),
+    *("must be at least", "must be above", "must be at most", "must be below"),
+)
 
 
 def lacks_example(message: str) -> bool:
