@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
@@ -16,7 +16,6 @@ SKIPS = Need(
     instead="Leave out steps whose loss is no number: run.failure.nan_loss=skip",
     keys=("run.failure.nan_loss", "trainer.precision"),
 )
-OF_ALL_WORKERS = replace(PROCESSES, met=lambda way: PROCESSES.met(way) or way.conf.run.show_output != "all")
 RESUMES = Need(
     met=lambda way: way.resumed or way.multirun or way.conf.run.resume != "never",
     otherwise="a new run is begun, which has no data to compare with",
@@ -175,7 +174,6 @@ class RunConf:
         TOLD.of("loggers_timeout_seconds"),
         LOGGERS.of("system_metrics_seconds"),
         RESUMES.of("resume_data"),
-        OF_ALL_WORKERS.of("show_output"),
     )
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"

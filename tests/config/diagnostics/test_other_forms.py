@@ -164,7 +164,6 @@ def test_a_loop_gets_what_is_meant_for_it():
 
 
 IDLE = {
-    ("mlp", "run.show_output=all"): "num_workers=0 trains in this process",
     ("keras", "+optimizer.ema_momentum=0.9"): "+trainer.optimizer.use_ema=true",
     ("transformers", "trainer.arguments.activation_checkpointing_kwargs={use_reentrant:false}"): "ing is false",
     ("transformers", "trainer.arguments.lr_scheduler_kwargs={num_cycles:2}"): "the schedule linear doesn't take them",

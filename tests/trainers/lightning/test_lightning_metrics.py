@@ -293,7 +293,7 @@ WATCHED = {
 
 @pytest.mark.parametrize("key", WATCHED)
 @pytest.mark.parametrize("sanity", [{}, {"num_sanity_val_steps": 0}], ids=str)
-@pytest.mark.parametrize(("logged", "is_near"), [("f2", True), ("accuracy", False)])
+@pytest.mark.parametrize(("logged", "is_near"), [("fl", True), ("accuracy", False)])
 def test_a_metric_that_is_not_logged_is_a_typo_or_may_come_later(tmp_path, key, sanity, logged, is_near):
     early = EarlyStoppingConf(monitor="val/f1") if key.startswith("trainer") else None
     keys = {"early_stopping": early, "trainer_args": sanity, "max_epochs": 2, "run": WATCHED[key]}
