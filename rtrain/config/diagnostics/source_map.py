@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from hydra.core.default_element import ResultDefault
@@ -37,7 +38,8 @@ class SourceMap:
         if path is not None:
             typed = self._typed_key(".".join(path))
             return typed if typed is not None and path[-1] in typed.command[typed.index] else self._in_files(path)
-        return self._in_files(key.split(".")) or self._in_files(re.sub(r"(\.\d+)+$", "", key).split("."))
+        whole = re.sub(r"(\.\d+)+$", "", key)  # of a list of which an item has no line of its own
+        return self._in_files(key.split(".")) or (self._in_files(whole.split(".")) if whole != key else None)
 
     def _typed_key(self, key: str) -> CliWord | None:
         for word in reversed(self.request.words):
@@ -47,7 +49,7 @@ class SourceMap:
         return None
 
     def _in_files(self, path: Sequence[str]) -> FileLocation | None:
-        for default in reversed(self._defaults()):
+        for default in reversed(self._defaults):
             package = default.package.split(".") if default.package else []
             if list(path[: len(package)]) == package:
                 spot = self._in_file(default.config_path or "", list(path[len(package) :]))
@@ -57,7 +59,7 @@ class SourceMap:
 
     def of_choice(self, key: str) -> FileLocation | None:
         """Return the entry of a defaults list that chose the option whose keys stand at ``key``."""
-        for default in reversed(self._defaults()):
+        for default in reversed(self._defaults):
             if default.package == key and default.parent and default.config_path:
                 group, _, option = default.config_path.rpartition("/")
                 spot = self.word_in(default.parent, f"{group.rpartition('/')[2]}: {option}")
@@ -124,7 +126,9 @@ class SourceMap:
         for folder in self.request.searched:
             yield RtrainSource("searchpath", f"{SCHEME}://{folder}").file_of(config_path)
 
+    @cached_property
     def _defaults(self) -> list[ResultDefault]:
+        """The configs that are merged, in order."""
         choices = [word.text for word in self.request.words if self.request.is_choice(word)]
         for words in (choices, []):
             try:
