@@ -60,7 +60,7 @@ def test_a_folder_that_is_no_run_is_an_error(capsys, project):
     assert "is not a run directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["logs"], ["attach"], ["reproduce"]])
+@pytest.mark.parametrize("words", [["logs"], ["reproduce"]])
 def test_what_needs_one_run_names_the_trials_of_a_sweep(words, capsys):
     assert run(["runs", *words, "330826"]) == 2
     assert "330826/0" in capsys.readouterr().err
