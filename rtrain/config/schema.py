@@ -161,6 +161,11 @@ class Schemas:
     part: Mapping[str, type] = field(default_factory=dict)
     """Of the data sets in ``datasets``."""
 
+    def is_foreign(self, trainer: str | None, target: object) -> bool:
+        """Tell whether ``target`` names a class of a framework that a trainer can't use."""
+        modules = getattr(self.trainer.get(trainer or ""), "foreign", ())
+        return str(target).startswith(tuple(f"{one}." for one in modules))
+
     def group(self, name: str) -> Mapping[str, type]:
         """Return the plugins' dataclasses of a config group, by plugin name."""
         groups: dict[str, Mapping[str, type]] = {

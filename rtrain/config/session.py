@@ -264,10 +264,9 @@ class Session:
 
     def _builds_foreign(self, trainer: Any) -> bool:
         """Return whether a part of the trainer names a class of a framework that it can't use."""
-        conf = self._schemas.trainer.get(trainer.get("type", "")) if isinstance(trainer, Mapping) else None
-        foreign = tuple(f"{module}." for module in getattr(conf, "foreign", ()))
-        parts = [trainer.get(name) for name in GROUPS] if foreign else []
-        return any(str(one.get("_target_")).startswith(foreign) for one in parts if isinstance(one, Mapping))
+        parts = [trainer.get(name) for name in GROUPS] if isinstance(trainer, Mapping) else []
+        targets = [one.get("_target_") for one in parts if isinstance(one, Mapping)]
+        return any(self._schemas.is_foreign(trainer.get("type"), target) for target in targets)
 
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""

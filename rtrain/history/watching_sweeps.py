@@ -27,7 +27,7 @@ def watch_sweep(folder: Path, observer: SweepObserver, wait: Callable[[float], N
     record, told = load_record(folder), dict[str, str]()
     observer.sweep_started(record, len(record.trials))
     while True:
-        goes_on = is_locked(folder)  # asked before reading: what is written at the end is read, too
+        goes_on = is_locked(folder)  # asked before reading, so that the last record is read
         now = load_record(folder)
         record.trials, record.goals, record.status = now.trials, now.goals, now.status
         for trial in record.trials:

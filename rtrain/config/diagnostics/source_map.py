@@ -38,7 +38,7 @@ class SourceMap:
         if path is not None:
             typed = self._typed_key(".".join(path))
             return typed if typed is not None and path[-1] in typed.command[typed.index] else self._in_files(path)
-        whole = re.sub(r"(\.\d+)+$", "", key)  # of a list of which an item has no line of its own
+        whole = re.sub(r"(\.\d+)+$", "", key)  # the list of an item that has no line
         return self._in_files(key.split(".")) or (self._in_files(whole.split(".")) if whole != key else None)
 
     def _typed_key(self, key: str) -> CliWord | None:

@@ -38,13 +38,11 @@ def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, che
     Raises:
         ConfigError: Names the choice, and what to type instead.
     """
-    conf = schemas.trainer.get(trainer.get("type", "")) if isinstance(trainer, Mapping) else None
-    foreign = tuple(f"{module}." for module in getattr(conf, "foreign", ()))
-    for group in GROUPS.values() if foreign else ():
+    for group in GROUPS.values() if isinstance(trainer, Mapping) else ():
         name = group.rpartition("/")[2]
         node = trainer.get(name)
         target = node.get("_target_") if isinstance(node, Mapping) else None
-        if not str(target).startswith(foreign):
+        if not schemas.is_foreign(trainer.get("type"), target):
             continue
         place = _chosen_in(request, f"trainer.{name}")
         if place is None:

@@ -268,8 +268,7 @@ class WrongKeys:
     def _takes_arguments_of(self, key: str, node: Any, target: str) -> bool:
         """Return whether a class takes what is given to the one that a node builds; that of another trainer is gone."""
         given = node if isinstance(node, DictConfig) and "_target_" in node else {}
-        foreign = getattr(self.schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
-        if str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign)):
+        if self.schemas.is_foreign(self.chosen["trainer"], given.get("_target_", "")):
             if not isinstance(node_at(self._composition.own_nodes, key), DictConfig):  # nothing is given
                 return False
             return not self.refused_arguments(key, target)
