@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from shlex import quote
-from typing import Any
+from shlex import join, quote
+from typing import Any, NoReturn
 
 from rtrain.config.composed import Composed
 from rtrain.config.targets.moved import with_names_of_now
@@ -18,7 +18,7 @@ from rtrain.printable import printable
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
-from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, read_manifest
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import trainer_of
@@ -41,6 +41,8 @@ ROUNDING = 1e-6
 """Relative difference of two means or deviations of the same rows."""
 LENGTHS = ("trainer.max_epochs", "trainer.max_steps")
 """What says how long a run is, in what schedules count."""
+COUNTS = {"trainer.max_epochs": "epoch", "trainer.max_steps": "step", "trainer.num_boost_round": "step"}
+"""What the record of a checkpoint counts, by the key that limits it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +160,19 @@ def refused(resumption: Resumption) -> list[str]:
     """Return the changed keys that a run can't go on with."""
     trainer = trainer_of(resumption.manifest.config["trainer"])
     wrong = [key for key in resumption.changed if not may_change_anyway(key, trainer.resumable)]
-    return wrong + ([] if _schedule(resumption) is None else _lengths(resumption))
+    lengths = [] if _schedule(resumption) is None else _lengths(resumption)
+    return list(dict.fromkeys([*wrong, *lengths, *_passed(resumption)]))
 
 
 def _lengths(resumption: Resumption) -> list[str]:
     return [key for key in LENGTHS if key in resumption.changed]
+
+
+def _passed(resumption: Resumption) -> dict[str, int]:
+    """Return the limits of now that the newest checkpoint is beyond, with what it has done."""
+    done = {key: max((one[name] for one in resumption.manifest.checkpoints), default=0) for key, name in COUNTS.items()}
+    limits = {key: resumption.changed[key][1] for key in COUNTS if key in resumption.changed}
+    return {key: done[key] for key, limit in limits.items() if isinstance(limit, int) and limit < done[key]}
 
 
 def _schedule(resumption: Resumption) -> str | None:
@@ -185,6 +195,9 @@ def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
 
 def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
     wrong = [key for key in refused(resumption) if key not in may_change]
+    passed = _passed(resumption)
+    if wrong and set(wrong) <= set(passed):
+        _refuse_shorter(resumption, {key: passed[key] for key in wrong})
     if wrong:
         why = "can't go on with another config; its checkpoint depends on"
         if set(wrong) <= set(LENGTHS):
@@ -195,6 +208,16 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
         hint = f"Leave it as it was, or start a new run{weights or '.'}"
         raise ConfigError(f"{resumption.run_dir} {why}\n{lines}", hint)
     return resumption
+
+
+def _refuse_shorter(resumption: Resumption, passed: Mapping[str, int]) -> NoReturn:
+    done = " and ".join(f"{number:,} {COUNTS[key]}s" for key, number in passed.items())
+    wanted = [f"{key}={resumption.changed[key][1]}" for key in passed]
+    anew = join(["rtrain", "fit", f"{resumption.run_dir}/{CONFIG_NAME}", *wanted])
+    raise ConfigError(
+        f"{resumption.run_dir} has trained {done} already: {' '.join(wanted)} would end it before that.",
+        f"To train on, name more than that. A new run that is shorter: {anew}",
+    )
 
 
 def describe_changes(changed: Mapping[str, tuple[Any, Any]]) -> list[str]:

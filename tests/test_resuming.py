@@ -85,6 +85,31 @@ def test_a_run_whose_schedule_is_as_long_as_the_run_is_not_extended(tmp_path, co
         rtrain.resume(run.path, ["trainer.max_epochs=2"])
 
 
+@pytest.mark.parametrize(
+    ("config", "key", "unit"),
+    [
+        *[(config, "max_epochs", "epochs") for config in ("mlp", "lightning", "sklearn")],
+        *[(config, "max_steps", "steps") for config in ("mlp", "lightning")],
+        *[(config, "num_boost_round", "steps") for config in ("xgboost", "lightgbm")],
+    ],
+)
+def test_a_run_is_not_made_shorter_than_it_is(tmp_path, config, key, unit):
+    rows = [] if config in ("xgboost", "lightgbm") else ["dataset.limit=100"]
+    online = ["trainer.estimator={_target_: sklearn.linear_model.SGDClassifier}"] if config == "sklearn" else []
+    endless = ["trainer.max_epochs=null"] if key == "max_steps" else []
+    run = rtrain.fit(
+        config, ["num_workers=0", f"run.root_dir={tmp_path}", f"trainer.{key}=3", *rows, *online, *endless]
+    )
+    before = files_of(run.path)
+    with pytest.raises(ConfigError, match=rf"has trained 3 {unit} already: trainer\.{key}=2 would end it before that"):
+        rtrain.resume(run.path, [f"trainer.{key}=2"])
+    assert files_of(run.path) == before
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_its_record_goes_on_too(begun):
     run = rtrain.resume(begun.path, TO_THE_END)
     (entry,) = run.manifest.resumes

@@ -93,10 +93,13 @@ def fewest_and_most(conf: ScalingConf, *, own_cluster: bool) -> tuple[int, int]:
 
 
 def sharing_notice(conf: ScalingConf) -> str | None:
-    """Return the line that tells that workers share cores on this machine, or None when they don't."""
-    cores, workers = num_cores(), workers_here(conf)
-    if workers <= cores or conf.use_gpu:
+    """Return the line that tells that workers have fewer cores on this machine than they ask for, or None."""
+    cores, workers, cpus = num_cores(), workers_here(conf), worker_resources(conf)["CPU"]
+    if workers * cpus <= cores or conf.use_gpu:
         return None
+    if cpus > 1:
+        asked = f"1 worker asks for {cpus:g} CPUs" if workers == 1 else f"{workers} workers ask for {cpus:g} CPUs each"
+        return f"{asked}, and this machine has {cores}: training goes on with those"
     return f"{workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
 
 

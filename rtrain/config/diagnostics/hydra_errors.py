@@ -153,6 +153,7 @@ class _Explainer:
         yield r"^In '([^']*)': \w+ raised while composing config", self._bad_file
         yield r"^Could not append to config\. An item is already at '([^']*)'", self._already_there
         yield r"^Could not delete from config\. '([^']*)' does not exist", self._nothing_to_delete
+        yield r"^Could not delete from config\. The value of '([^']*)' is", self._in_every_config
         yield r"^Could not delete '([^'=]*)", self._nothing_to_delete
         yield r"^Override (\S+) looks like a config group override, but config group '([^']*)'", self._unknown_group
         yield r"^Ambiguous value for argument '(.*?)'\n", self._sweep_without_multirun
@@ -188,6 +189,8 @@ class _Explainer:
         key = split_word(match[1])[1]
         place = self.places.of_word(match[1]) or (self.places.of(key) if key in self.request.swept else None)
         cause = omegaconf_error(error)
+        if match[1].startswith("~") and "does not support deletion" in str(cause):
+            return self._in_every_config(match, error)
         if cause is None:
             return Diagnostic(f"'{match[1]}' can't be set", place)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
@@ -237,6 +240,14 @@ class _Explainer:
         meant = closest_key(key, self.wrong_keys.keys.known)
         attempt = command_with(place, *([f"~{meant}"] if meant else [])) if place else None
         return Diagnostic(f"there is no '{key}' to take out", place, meant, attempt)
+
+    def _in_every_config(self, match: re.Match[str], _: Exception) -> Diagnostic:
+        """Explain that a key of rtrain's own can't be taken out: it may be null, or have its default."""
+        key = expand_key(split_word(match[1].lstrip("~"))[1])
+        place = self.places.of_word(f"~{key}") or self.places.of_word(match[1])
+        attempt = self.values.checked(place, f"{key}=null") if isinstance(place, CliWord) else None
+        note = None if attempt else "leave the word out, or give the key another value"
+        return Diagnostic(f"{key}: every config has this key, so ~ can't take it out", place, None, attempt, note)
 
     def _unknown_group(self, match: re.Match[str], _: Exception) -> Diagnostic:
         word, group = match[1], match[2]

@@ -205,3 +205,18 @@ def test_a_range_in_another_form_is_what_a_sweep_names(value):
         rtrain.sweep("mlp", ["num_workers=0", f"lr={value}"])
     assert "^^^" in str(caught.value)
     assert "interval(0.01,0.1)" in str(caught.value)
+
+
+TAKEN_OUT = [
+    *("~trainer.max_epochs", "~epochs", "~batch_size", "~trainer.batch_size=64", "~trainer.precision", "~run.seed"),
+    *("~seed", "~run.keep", "~scaling.num_workers", "~num_workers", "~cluster.address"),
+]
+
+
+@pytest.mark.parametrize("word", TAKEN_OUT)
+def test_a_key_that_every_config_has_is_not_taken_out(word):
+    said = refused("mlp", word)
+    assert "DictConfig" not in said
+    assert word in said
+    assert "^^" in said.splitlines()[2]
+    assert "can't take it out" in said or "to take out" in said
