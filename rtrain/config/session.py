@@ -25,6 +25,7 @@ from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.hydra_settings import refuse_unused_settings
 from rtrain.config.diagnostics.idle import check_idle
 from rtrain.config.diagnostics.two_choices import refuse_two_choices
+from rtrain.config.diagnostics.unread_vars import unread_vars
 from rtrain.config.files.locations import Primary, find_project_root
 from rtrain.config.needs import Way
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
@@ -314,7 +315,7 @@ class Session:
             scrub=record.scrub,
             gate=gate,
             env=env,
-            notices=idle.notes,
+            notices=(*idle.notes, *unread_vars(self.request, cfg)),
             awaiting=idle.awaiting,
             typed=idle.typed,
         )

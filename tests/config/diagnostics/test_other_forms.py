@@ -7,6 +7,7 @@ import pytest
 import rtrain
 from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.files.locations import builtin_dir
+from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 
@@ -27,6 +28,14 @@ def refused(config, *words):
 
 
 WORDS = {
+    "smoke.max_seconds=3": "smoke.overrides=[trainer.max_steps=2]",
+    "dataset.shuffle_seed=3": "run.seed=3",
+    "num_workers=[4,2]": "'num_workers=[2,4]'",
+    "trainer.ema_decay=2": "for example: trainer.ema_decay=0.1",
+    "trainer.ema_decay=99": "try: rtrain fit mlp num_workers=0 trainer.ema_decay=0.99",
+    "run.storage_options.x=1": "AWS_ENDPOINT_URL",
+    "dataset.classes=[a,b]": "the values of the label",
+    "steps_per_epoch=10": "an epoch is all rows once",
     "hydra.sweeper.params.lr=0.1,0.01": "num_workers=0 lr=0.1,0.01 --multirun",
     "epochs=inf": "trainer.max_epochs=null with trainer.max_steps",
     "trainer.max_epochs=-1": "trainer.max_epochs=null with trainer.max_steps",
@@ -220,3 +229,27 @@ def test_a_key_that_every_config_has_is_not_taken_out(word):
     assert word in said
     assert "^^" in said.splitlines()[2]
     assert "can't take it out" in said or "to take out" in said
+
+
+SMOKE = ["smoke.max_epoch=3", "smoke.epochs=1", "smoke.max_second=9", "smoke.learning_rate=1", "smoke.overides=[x]"]
+
+
+@pytest.mark.parametrize("word", SMOKE)
+def test_a_wrong_key_of_the_smoke_block_is_no_key_of_the_run(word):
+    tried = [line for line in refused("mlp", word).splitlines() if line.strip().startswith("try:")]
+    assert all("smoke." in line for line in tried)
+
+
+UNREAD = {
+    ("+vars.eta=0.1",): True,
+    ("+vars.eta=0.1", "+vars.other=${vars.eta}"): True,
+    ("+vars.eta=0.1", "optimizer.lr=${vars.eta}"): False,
+    ("+vars.eta={lr: 0.1}", "optimizer.lr=${vars.eta.lr}"): False,
+    ("+vars.eta=0.1", "optimizer.lr=${oc.select:vars.eta}"): False,
+}
+
+
+@pytest.mark.parametrize("words", UNREAD, ids=str)
+def test_a_value_that_nothing_refers_to_is_told(words):
+    with Session("mlp", ["num_workers=0", *words], schemas()) as session:
+        assert any("has no effect: nothing refers to it" in one for one in session.check().notices) == UNREAD[words]

@@ -11,6 +11,8 @@ OFF = ("null", "none", "off", "no", "false", "never", "disable", "disabled", "un
 _NOTHING = ("null", "false", "none", "[]")
 """How a config says so, by the type of the key."""
 _THOUSANDS = {"k": 10**3, "m": 10**6, "b": 10**9}
+LEAST_PERCENT = 5
+"""The least whole number that may be meant in percent: 2 for a momentum is not 0.02."""
 _DECIMAL = r"-?\d*\.?\d+"
 _COUNTED = (
     "rows?|samples?|examples?|lines?|records?|epochs?|steps?|rounds?|trees?|workers?|processes|cpus?|cores?|gpus?"
@@ -93,7 +95,7 @@ def _numbers(value: str) -> Iterator[str]:
         yield f"{int(number)}"
     elif isinstance(number, float) and number > 1:
         yield f"{round(number)}"
-    if isinstance(number, int) and 2 <= number <= 100:
+    if isinstance(number, int) and LEAST_PERCENT <= number <= 100:
         yield f"{number / 100:g}"
     if match := re.fullmatch(rf"({_DECIMAL}) ({_COUNTED})", value):
         yield match[1]
@@ -123,6 +125,8 @@ def _lists(value: str) -> Iterator[str]:
         yield f"[{match[1]}]"
     if match := re.fullmatch(r"\[([^,\[\]]+)\]", value):
         yield match[1]
+    if (match := re.fullmatch(rf"\[({_DECIMAL}), ?({_DECIMAL})\]", value)) and float(match[1]) > float(match[2]):
+        yield f"[{match[2]},{match[1]}]"
     if (bracketed := _in_brackets(value)) is not None:
         yield bracketed
     if match := re.fullmatch(rf"\[?({_DECIMAL}(?:[ ;]+{_DECIMAL})+)\]?", value):

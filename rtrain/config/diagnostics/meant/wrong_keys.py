@@ -36,8 +36,10 @@ Check = Callable[[Sequence[str]], Exception | None]
 
 AXIS = "seed=1,2"
 """A word that varies something in any config."""
-PARTS = ("trainer.scheduler", "trainer.early_stopping", "run.checkpoint", "sweep")
+PARTS = ("trainer.scheduler", "trainer.early_stopping", "run.checkpoint", "sweep", "smoke")
 """Parts whose names in other tools say what the keys below them are about: ``lr_scheduler.patience`` stops no run."""
+OF_RUNS = ("run", "scaling", "cluster", "sweep", "smoke")
+"""Sections in which nobody looks for the keys of a data set or a trainer."""
 MOST_INSIDE = 4
 """Most keys of an unknown section that a message places."""
 
@@ -187,8 +189,9 @@ class WrongKeys:
         """Return what there is to say about a key that means nothing here: other plugins' keys, or its topic."""
         section = key.rpartition(".")[0]
         of_section = self.keys.topic(section) if section and not self.known.knows(section) else None
-        of_others = self.known.of_other_plugins(key) or of_section or elsewhere(key, value, self.schemas)
-        return of_others or self.keys.topic(key)
+        may_be_elsewhere = key.partition(".")[0] not in OF_RUNS
+        of_others = may_be_elsewhere and (self.known.of_other_plugins(key) or elsewhere(key, value, self.schemas))
+        return of_section or of_others or self.keys.topic(key)
 
     def _in_a_mapping(self, key: str, place: CliWord, owner: Any) -> Diagnostic:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
@@ -239,6 +242,8 @@ class WrongKeys:
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         keys = self.keys
+        if "." in parent and parent.partition(".")[0] in OF_RUNS:  # run.storage_options.key
+            yield from (one for one in in_full(parent, None, keys.confs) if one.sentence is not None)
         if key.startswith("hydra."):
             yield from in_full(key, value, keys.confs)
             keys = replace(keys, known=self._composition.keys_of_hydra, confs=())

@@ -25,6 +25,7 @@ from rtrain.trainers.loops.epochs.too_late import (
     SAVED_BY_STEP,
     SAVED_BY_STEP_OF_ROWS,
     SOONER,
+    WATCHED,
 )
 
 CAN_SKIP = Need(
@@ -155,6 +156,7 @@ class EpochsConf(LimitsConf):
         BY_EPOCH.of("eval_every_epochs"),
         BY_STEP.of("eval_every_steps"),
         BY_STEP_OF_ROWS.of("eval_every_steps"),
+        WATCHED.of("early_stopping"),
         JUDGED.of("early_stopping"),
         EARLIER.of("max_steps"),
         SOONER.of("max_epochs"),

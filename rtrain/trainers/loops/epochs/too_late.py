@@ -165,6 +165,15 @@ JUDGED = Need(
 )
 
 
+WATCHED = Need(
+    met=lambda way: way.trainer.early_stopping is None or _most_evaluations(way) != 0,
+    otherwise="the run is not evaluated before its end",
+    instead="Evaluate in between: trainer.eval_every_epochs=1",
+    keys=("trainer.early_stopping", "trainer.eval_every_epochs", "trainer.eval_every_steps", *OF_STEPS),
+    of_rows=True,
+)
+
+
 def schedules_of(*sections: str) -> Rule:
     """Return the rule of schedules that begin with something new after so many steps.
 
