@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -22,6 +22,8 @@ REASONS = {
 when the terminal, or the connection to it, is closed."""
 REPEAT_SECONDS = 1.0
 """Within which a signal of the system is one with the first: ``timeout`` sends it to the process and to its group."""
+LOOK_SECONDS, SLOW_SECONDS = 0.5, 3.0
+"""How often to look for a signal, and after how long to say that it was heard."""
 GRACE_SECONDS = 10.0
 """Time between asking a run to stop, ending it at once, and ending the process."""
 
@@ -33,7 +35,7 @@ class StopRequest:
         self.reason: str | None = None
         self.signal: signal.Signals | None = None
         self._num_signals = 0
-        self._pid, self._received = os.getpid(), 0.0
+        self._pid, self.received = os.getpid(), 0.0
         self.asked: tuple[str, str] | None = None
         """The status and the reason that the run is to end with, where it is not a signal that ends it."""
         self.ending = False
@@ -79,15 +81,46 @@ class StopRequest:
             return self.signal is not None
         if signal.SIGINT in (self.signal, number):
             return False
-        return time.monotonic() - self._received < REPEAT_SECONDS
+        return time.monotonic() - self.received < REPEAT_SECONDS
 
     def _take(self, number: signal.Signals) -> None:
         self._num_signals += 1
         if self.signal is None:
-            self.signal, self._received = number, time.monotonic()
+            self.signal, self.received = number, time.monotonic()
             self.reason = REASONS[number]
         elif not self.ending:
             raise KeyboardInterrupt
+
+
+@contextmanager
+def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Iterator[None]:
+    """Say in the block that a signal was heard, if training goes on for a while after it: a loop may hang.
+
+    Args:
+        request: What the signal was sent to.
+        tell: Takes a line for the user.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK_SECONDS):
+            if request.signal is not None and time.monotonic() - request.received > SLOW_SECONDS:
+                if not request.ending and request.num_signals == 1:
+                    tell(_heard_text(request.signal))
+                return
+
+    thread = threading.Thread(target=watch, name="rtrain-signals", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _heard_text(number: signal.Signals) -> str:
+    name = "Ctrl-C" if number is signal.SIGINT else number.name
+    return f"{name} was heard: the run ends at its next step, or report of its loop; a second one ends it at once"
 
 
 @contextmanager

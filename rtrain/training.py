@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.from_store import local_run
+from rtrain.interrupts import telling_of_signals
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import is_shown_directly, recorded
 from rtrain.resuming import Resumption, find_resumption
@@ -121,12 +123,18 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
     """
     if resumption is not None:
         ready = replace(ready, job=replace(ready.job, strange=resumption.strange))
-    with recorded(ready, run_dir, observer, resumption) as recorder, ready.composed.scrub.cleaning():
+    recording = recorded(ready, run_dir, observer, resumption)
+    with recording as recorder, ready.composed.scrub.cleaning(), _telling_of_signals(ready, recorder):
         if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
             for text in (*ready.job.notices, *ready.plugin.notices(ready.job)):
                 recorder.observer.notice(text)
         _run_workers(ready, recorder)
     return Run.load(run_dir)
+
+
+def _telling_of_signals(ready: Prepared, recorder: Recorder) -> AbstractContextManager[None]:
+    """Say that a signal was heard, where it is to end this run and not a sweep."""
+    return nullcontext() if ready.composed.sweep else telling_of_signals(ready.stop, recorder.observer.notice)
 
 
 def _run_workers(ready: Prepared, recorder: Recorder) -> None:

@@ -158,3 +158,30 @@ def test_signals_of_a_cluster_that_is_joined_are_left_alone(handlers):
     before = {number: signal.getsignal(number) for number in HEARD}
     leave_signals_to_driver()
     assert {number: signal.getsignal(number) for number in HEARD} == before
+
+
+def told(request, monkeypatch, then=lambda: None):
+    """Return what is told of a signal in a second of a loop that does not end."""
+    monkeypatch.setattr(interrupts, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(interrupts, "SLOW_SECONDS", 0.05)
+    lines = []
+    with interrupts.telling_of_signals(request, lines.append):
+        then()
+        threading.Event().wait(0.5)
+    return lines
+
+
+@pytest.mark.parametrize("number", list(HEARD))
+def test_a_signal_that_ends_nothing_for_a_while_is_told_once(monkeypatch, number):
+    request = StopRequest()
+    (line,) = told(request, monkeypatch, lambda: request.receive(number))
+    name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    assert line.startswith(f"{name} was heard")
+    assert "a second one ends it at once" in line
+
+
+def test_nothing_is_told_of_a_signal_that_ends_the_run_or_that_nobody_sent(monkeypatch):
+    assert told(StopRequest(), monkeypatch) == []
+    request = StopRequest()
+    request.ending = True
+    assert told(request, monkeypatch, lambda: request.receive(signal.SIGINT)) == []

@@ -135,8 +135,9 @@ class Recorder:
         # Not by _writing(), which takes longer: user code may print a million lines.
         with self._lock:
             if self._is_closed:  # a thread that user code has left behind
-                logging.getLogger(__name__).warning(
-                    "%s is over; a late %s is ignored", self.run_dir, type(record).__name__
+                level = logging.DEBUG if isinstance(record, LogRecord) else logging.WARNING  # it has been shown
+                logging.getLogger(__name__).log(
+                    level, "%s is over; a late %s is ignored", self.run_dir, type(record).__name__
                 )
                 return
             try:

@@ -8,6 +8,7 @@ counts the attempts, so that records are in order whatever the clocks say, and a
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import threading
 import time
@@ -35,8 +36,31 @@ from rtrain.runs.records import (
 INTERVAL_SECONDS = 0.25
 AT_ONCE = (AttemptRecord, CheckpointRecord, FailureRecord, TrialOverRecord)
 """Records that don't wait for the next delivery."""
+MOST_LINES_AT_ONCE = 20
+"""Deliveries of what was printed that don't wait, and so many more in each second: each takes about a millisecond."""
 EVERY = "every"
 """Stands for all questions of a controller, where the answer is no."""
+
+
+class Budget:
+    """Allows something a number of times, and as often again in each second.
+
+    Args:
+        most: How often.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._left, self._counted = most, float(most), time.monotonic()
+
+    def take(self) -> bool:
+        """Return whether it is allowed once more now."""
+        now = time.monotonic()
+        self._left = min(self._most, self._left + (now - self._counted) * self._most)
+        self._counted = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 class WorkerChannel:
@@ -56,6 +80,7 @@ class WorkerChannel:
         self._pending: list[Record] = []
         self._progress: ProgressRecord | None = None
         self._number = 0
+        self._pid, self._budget = os.getpid(), Budget(MOST_LINES_AT_ONCE)
         self._reason: str | None = None
         self._error: Exception | None = None
         self._lock, self._delivery, self._closing = fork_safe_lock(), fork_safe_lock(), threading.Event()
@@ -77,6 +102,7 @@ class WorkerChannel:
         """Queue a record; of progress only the newest is delivered, with the rows of all since the last.
 
         A checkpoint, and what came before it, is delivered before this returns: a worker may be killed at any moment.
+        So is what was printed, unless there is much of it: the last words of a process say what ended it.
         """
         self.check()
         with self._lock:
@@ -85,10 +111,14 @@ class WorkerChannel:
                 self._progress = replace(record, rows=record.rows + rows)
             else:
                 self._pending.append(record)
-        if isinstance(record, AT_ONCE):
+        if isinstance(record, AT_ONCE) or (isinstance(record, LogRecord) and self._is_sent_at_once(record)):
             self.flush()
         if isinstance(record, CheckpointRecord) and self._save is not None:
             key_value_store.put(self._saved_key, self._save)
+
+    def _is_sent_at_once(self, record: LogRecord) -> bool:
+        """Return whether what was printed doesn't wait: the end of a line; a fork has no way to the store."""
+        return record.text.endswith("\n") and os.getpid() == self._pid and self._budget.take()
 
     def check(self) -> None:
         """Raise what has ended the delivery, if anything has."""
@@ -141,8 +171,9 @@ class WorkerChannel:
                     batch.append(self._progress)
                     self._progress = None
             if batch:
-                key_value_store.put(f"{self._prefix}{self._number:010d}", to_wire(_with_joined_logs(batch)))
-                self._number += 1
+                # What is printed on the way, by an object that is collected say, is a delivery of its own.
+                number, self._number = self._number, self._number + 1
+                key_value_store.put(f"{self._prefix}{number:010d}", to_wire(_with_joined_logs(batch)))
 
 
 def _with_joined_logs(records: Iterable[Record]) -> Iterator[Record]:

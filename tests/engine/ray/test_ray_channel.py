@@ -1,6 +1,7 @@
 """The way between workers and driver, over a key-value store that fails."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from ray.exceptions import RpcError
 from ray.experimental import internal_kv
 
 from rtrain.cluster import key_value_store
-from rtrain.engine.ray.channel import ControllerChannel, DriverChannel, WorkerChannel
+from rtrain.engine.ray.channel import MOST_LINES_AT_ONCE, ControllerChannel, DriverChannel, WorkerChannel
 from rtrain.errors import RunDirError, TrainingError
 from rtrain.runs.events import Event
 from rtrain.runs.records import AttemptFailedRecord, FailureKind, LogRecord, NoticeRecord
@@ -77,6 +78,44 @@ def test_calls_that_fail_some_times_lose_nothing(store):
     assert store.kept == {}
 
 
+def test_the_last_words_of_a_worker_that_is_killed_are_there(store):
+    """Nothing is delivered by a thread here: the process is killed before that wakes up."""
+    taken, slow = [], 1000
+    worker = WorkerChannel("run", 0, slow)
+    for word in ("about ", "to die\n"):
+        worker.send(LogRecord(rank=0, text=word))
+    driver = DriverChannel("run", lambda record, _: taken.append(record), FAST)
+    driver.close()
+    assert "".join(one.text for one in taken) == "about to die\n"
+    worker.close()
+
+
+def test_a_million_lines_are_not_as_many_deliveries(store):
+    worker = WorkerChannel("run", 0, 1000)
+    began = time.monotonic()
+    for number in range(10_000):
+        worker.send(LogRecord(rank=0, text=f"{number}\n"))
+    seconds = time.monotonic() - began
+    assert len(store.kept) <= MOST_LINES_AT_ONCE * (1 + seconds) + 1
+    worker.close()
+
+
+def test_what_is_printed_while_a_line_is_delivered_is_delivered_too(store, monkeypatch):
+    worker, put, taken = WorkerChannel("run", 0, 1000), key_value_store.put, []
+
+    def printing(key, value):
+        if len(store.kept) == 0 and "inner" not in value:
+            worker.send(LogRecord(rank=0, text="inner\n"))
+        put(key, value)
+
+    monkeypatch.setattr(key_value_store, "put", printing)
+    worker.send(LogRecord(rank=0, text="outer\n"))
+    worker.close()
+    driver = DriverChannel("run", lambda record, _: taken.append(record.text), FAST)
+    driver.close()
+    assert sorted(taken) == ["inner\n", "outer\n"]
+
+
 def test_a_worker_whose_reports_can_not_be_delivered_hears_of_it_wherever_it_looks(store):
     worker = WorkerChannel("run", 1, FAST)
     store.failures = 10**9
@@ -140,7 +179,7 @@ def test_what_is_printed_between_two_deliveries_is_one_record(store):
     worker = WorkerChannel("run", 0, interval_seconds=3600)
     for number in range(1000):
         worker.send(LogRecord(rank=0, text=f"{number}"))
-        worker.send(LogRecord(rank=0, text="\n"))
+        worker.send(LogRecord(rank=0, text=" "))
     worker.send(report(1))
     worker.send(LogRecord(rank=0, text="after\n"))
     worker.close()

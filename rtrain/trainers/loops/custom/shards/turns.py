@@ -69,7 +69,7 @@ class Turns:
         began = time.monotonic()
         while self._counts and (meetings := [(rank, state["meetings"]) for rank, state in self._others()]):
             if waiting := [rank for rank, count in meetings if mine < count < OVER]:
-                raise self._left_alone(waiting, mine)
+                raise self._left_alone(waiting)
             if all(count == OVER for _, count in meetings):
                 return
             time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + (time.monotonic() - began) / 10))
@@ -127,11 +127,11 @@ class Turns:
             f"each worker have all of it: 'trainer.datasets_to_split=[{','.join(self._others_than(name))}]'",
         )
 
-    def _left_alone(self, ranks: list[int], meetings: int) -> TrainingError:
+    def _left_alone(self, ranks: list[int]) -> TrainingError:
         waits = "wait" if len(ranks) > 1 else "waits"
         return TrainingError(
             f"{_workers(ranks)} {waits} in ray.train.report (or a barrier) for worker {self._worker.rank}, whose train "
-            f"loop is over after {meetings} of them.",
+            "loop is over.",
             "All workers have to report equally often: call ray.train.report on each of them, not in an `if` of one "
             "rank; the checkpoint may be that of one alone: ray.train.report(metrics, checkpoint=None).",
         )
