@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.opened_model import open_model
 from rtrain.trainers.trained import Predictor
 
@@ -32,12 +34,30 @@ class Checkpoint:
 
         Args:
             x: (rows, ...) prepared as the dataset of training gives them. Of a train loop of your own also a dict of
-                arrays by column, as its ``trainer.predictor`` takes them.
+                arrays by column, as its ``trainer.predictor`` takes them, or a table of pandas, polars or Arrow.
 
         Returns:
             (rows, classes) probabilities, or (rows,) values. Of a loop, what its predictor returns, as arrays.
+
+        Raises:
+            PredictionError: It is a table, and the model takes rows that are prepared.
         """
-        return self.predictor.predict(x)
+        columns = _columns_of(x)
+        if columns is not None and not hasattr(self.predictor, "predict_columns"):
+            raise PredictionError(
+                "a table has the columns of a file, and this model takes rows that are prepared, an array.",
+                "rtrain.predict(RUN, 'out.parquet', ['dataset.path=FILE']) prepares them as training did.",
+            )
+        rows: Any = x if columns is None else columns
+        return self.predictor.predict(rows)
+
+
+def _columns_of(x: Any) -> dict[str, np.ndarray] | None:
+    """Return the columns of a table by name; None if it is no table, or its columns have no names."""
+    names = getattr(x, "column_names", None) or getattr(x, "columns", None)
+    if names is None or isinstance(x, Mapping) or not all(isinstance(one, str) for one in names):
+        return None
+    return {name: np.asarray(x[name]) for name in names}
 
 
 def load_checkpoint(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel
+from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel, array_of
 from rtrain.trainers.loops.tasks import CLASSES
 
 BATCH_ROWS = 1024
@@ -37,7 +37,7 @@ def load_model(model: ReportedModel) -> Callable[[Columns], np.ndarray]:
 
     @torch.no_grad()
     def predict(columns: Columns) -> np.ndarray:
-        x = torch.as_tensor(columns["x"], device=model.device)
+        x = torch.as_tensor(array_of(columns), device=model.device)
         x = x.to(module.dtype) if x.is_floating_point() else x
         parts = [module(x[at : at + BATCH_ROWS]) for at in range(0, max(1, len(x)), BATCH_ROWS)]
         output = torch.cat(parts).float().cpu()

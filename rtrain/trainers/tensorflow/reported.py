@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
-from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel
+from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel, array_of
 from rtrain.trainers.tensorflow.world import LEGACY
 from rtrain.variables import variables_set
 
@@ -28,9 +28,9 @@ def load_model(model: ReportedModel) -> Callable[[Columns], Any]:
 
     def predict(columns: Columns) -> Any:
         by_name = names and set(names) <= set(columns)
-        output = found.predict(
-            {name: columns[name] for name in names} if by_name else columns.get("x", columns), verbose=0
-        )
+        several = {name: columns[name] for name in names} if by_name else columns
+        takes_one = not by_name and ("x" in columns or len(found.inputs or ()) == 1)
+        output = found.predict(array_of(columns) if takes_one else several, verbose=0)
         if not is_logits or not isinstance(output, np.ndarray):
             return output
         return probabilities_of_margins(output[:, 0] if output.shape[1:] == (1,) else output)

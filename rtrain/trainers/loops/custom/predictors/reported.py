@@ -117,4 +117,23 @@ def matrix_of(columns: Columns, names: Sequence[str] | None, num_features: int) 
     return x
 
 
+def array_of(columns: Columns) -> np.ndarray:
+    """Return the one array that a model takes.
+
+    Raises:
+        PredictionError: The rows have columns, as a table has.
+    """
+    if "x" in columns:
+        return columns["x"]
+    names = list(columns)[:MOST_FILES]
+    stacked = ", ".join(f"batch['{name}']" for name in names[:2])
+    raise PredictionError(
+        f"the model takes one array, and the rows have the columns {', '.join(names)}.",
+        "Name what makes an array of them: trainer.predictor=my_module:load\n"
+        "  def load(folder):\n"
+        "      model = ...                       # from the files of the folder\n"
+        f"      return lambda batch: model(np.column_stack([{stacked}, ...]))",
+    )
+
+
 NAME_IT = "If the loop prepares its rows, say how: trainer.predictor=my_module:load"

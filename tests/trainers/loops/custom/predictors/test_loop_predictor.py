@@ -4,6 +4,8 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -429,10 +431,30 @@ def test_a_checkpoint_is_loaded_in_python_with_its_folder(trained, without_data,
         rtrain.load_checkpoint(trained.path, ["dataset.path=new.csv"])
 
 
-def test_a_declared_model_is_loaded_in_python_too(project, tmp_path):
-    words = ["dataset=digits", "num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={tmp_path}"]
-    run = rtrain.fit("lightgbm", words)
-    found = rtrain.load_checkpoint(run.path)
+@pytest.mark.parametrize("table", [pa.table, pd.DataFrame, pl.DataFrame], ids=["arrow", "pandas", "polars"])
+def test_the_columns_of_a_table_are_found_by_their_names(trained, project, table):
+    found = rtrain.load_checkpoint(trained.path)
+    x, _ = rows_of(project)
+    features = dict(zip(found.info.feature_names, x.T, strict=True))
+    mixed = table({"more": np.arange(len(x)), **dict(reversed(features.items()))})
+    np.testing.assert_array_equal(found.predict(mixed), by_hand(trained, x))
+
+
+@pytest.mark.parametrize("table", [pa.table, pd.DataFrame, pl.DataFrame], ids=["arrow", "pandas", "polars"])
+def test_a_declared_model_takes_no_table(declared, table):
+    with pytest.raises(PredictionError, match="rows that are prepared"):
+        rtrain.load_checkpoint(declared.path).predict(table({"a": [1.0], "b": [2.0]}))
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("declared")
+    words = ["dataset=digits", "num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={folder}"]
+    return rtrain.fit("lightgbm", words)
+
+
+def test_a_declared_model_is_loaded_in_python_too(declared):
+    found = rtrain.load_checkpoint(declared.path)
     x = np.zeros((3, *found.info.input_shape), found.info.dtype)
     assert found.predict(x).shape == (3, 10)
 

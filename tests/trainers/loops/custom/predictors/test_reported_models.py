@@ -244,6 +244,14 @@ def test_keras_of_either_version_gives_probabilities_of_its_logits(fit, tmp_path
     model = keras.models.load_model(run.best_checkpoint / "model.keras")
     expected = 1 / (1 + np.exp(-model.predict(x, verbose=0)[:, 0].astype("float64")))
     np.testing.assert_allclose(predicted(run, tmp_path)[:, 1], expected, rtol=1e-6)
+    refuses_columns(rtrain.load_checkpoint(run.path))
+
+
+def refuses_columns(loaded):
+    """A model of one array says so where the rows are columns of a table."""
+    with pytest.raises(PredictionError, match="takes one array, and the rows have the columns a, b") as caught:
+        loaded.predict({"a": np.zeros(2), "b": np.ones(2)})
+    assert "np.column_stack([batch['a'], batch['b'], ...])" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -262,6 +270,7 @@ def test_lightning_needs_the_class_of_its_module(fit, tmp_path, by_callback):
     with torch.no_grad():
         expected = model(torch.as_tensor(rows_of_test(run)[0]).float()).softmax(-1)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+    refuses_columns(rtrain.load_checkpoint(run.path, ["trainer.predictor=reporting_loops:Net"]))
 
 
 def test_transformers_tokenizes_texts_with_the_tokenizer_of_the_checkpoint(fit, project, tmp_path):
