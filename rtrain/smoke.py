@@ -70,7 +70,7 @@ class Outcome:
 
     smoke: Smoke
     status: str
-    """``passed``, ``missed``, or ``skipped`` where something is not installed."""
+    """``passed``, ``missed``, ``wrong``: the config can't be trained, or ``skipped``: something isn't installed."""
     seconds: float = 0.0
     lines: Lines = ()
     """Each metric with its bounds, those outside first; or why it missed or was skipped."""
@@ -106,7 +106,7 @@ def run_smokes(smokes: Sequence[Smoke], max_seconds: float) -> Iterator[Outcome]
             with smoke.session() as session:
                 checked.append((smoke, session.check()))
         except RtrainError as error:
-            yield Outcome(smoke=smoke, status="missed", lines=tuple(str(error).splitlines()))
+            yield Outcome(smoke=smoke, status="wrong", lines=tuple(str(error).splitlines()))
     with _shared_cluster([composed.conf for _, composed in checked]) as cluster:
         for smoke, composed in sorted(checked, key=lambda pair: pair[1].conf.scaling.num_workers > 0):
             own = cluster if composed.conf.cluster == ClusterConf() else None
@@ -159,7 +159,8 @@ def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) ->
         except NotInstalledError as error:
             return "skipped", tuple(str(error).splitlines()), None
         except RtrainError as error:
-            return "missed", tuple(str(error).splitlines()), None
+            status = "wrong" if isinstance(error, ConfigError) else "missed"
+            return status, tuple(str(error).splitlines()), None
         except KeyboardInterrupt:
             if not limit.passed:
                 raise

@@ -95,18 +95,25 @@ def test_each_metric_is_held_to_its_bounds_and_misses_come_first(folder):
     assert found["bad"].run.path.parent == folder / "runs/smoke/bad"
 
 
-def test_a_config_that_is_wrong_has_missed_and_the_others_are_tried(folder):
+def test_a_config_that_is_wrong_is_told_apart_and_the_others_are_tried(folder, capsys):
     write("good.yaml", TREES % "")
     write("wrong.yaml", (TREES % "").replace("num_boost_round", "num_bost_round"))
     write("listless.yaml", "defaults: [mlp]\nsmoke: {overrides: num_workers=0}\n")
-    found = outcomes("good.yaml", "wrong.yaml", "listless.yaml")
+    write("lost.yaml", (TREES % "").replace("num_workers=0", "num_workers=0, dataset=csv, dataset.path=no.csv"))
+    found = outcomes("good.yaml", "wrong.yaml", "listless.yaml", "lost.yaml")
     assert {name: outcome.status for name, outcome in found.items()} == {
-        "listless": "missed",
-        "wrong": "missed",
+        "listless": "wrong",
+        "wrong": "wrong",
+        "lost": "wrong",
         "good": "passed",
     }
     assert "did you mean: trainer.num_boost_round" in "\n".join(found["wrong"].lines)
     assert "smoke.overrides" in found["listless"].lines[0]
+    assert run(["smoke", "good.yaml", "wrong.yaml", "lost.yaml", "--junit", "smoke.xml"]) == 1
+    assert "1 passed, 0 missed, 2 wrong, 0 skipped" in capsys.readouterr().out
+    root = ElementTree.parse("smoke.xml").getroot()
+    assert (root.get("failures"), root.get("errors")) == ("0", "2")
+    assert len(list(root.iter("error"))) == 2
 
 
 def test_projects_may_have_modules_of_the_same_name(folder):

@@ -48,6 +48,32 @@ def test_it_is_listed_and_its_keys_are_explained(environment, tmp_path):
     assert "trainer.sharpness: number > 0 = 1.0" in explained
 
 
+@pytest.mark.parametrize("words", [(), ("trainer=centroid", "dataset=digits", "trainer.sharpness=3")], ids=str)
+def test_it_is_chosen_by_its_name(environment, tmp_path, words):
+    (tmp_path / "own.yaml").write_text("defaults: [trainer: centroid, dataset: digits]\n")
+    config = "own.yaml" if not words else str(EXAMPLE / "digits.yaml")
+    done = rtrain_says(environment, tmp_path, "fit", config, "num_workers=0", "name=c", *words)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(next(tmp_path.glob("runs/c/*/manifest.json")).read_text())
+    assert manifest["metrics"]["test/accuracy"] > 0.85
+    assert manifest["config"]["trainer"] == {"type": "centroid", "sharpness": 3.0 if words else 1.0}
+    misspelt = rtrain_says(environment, tmp_path, "fit", config, "num_workers=0", "trainer=centriod")
+    assert "try: rtrain fit" in misspelt.stderr
+    assert "trainer=centroid" in misspelt.stderr
+
+
+def test_its_dataset_is_chosen_by_its_name_too(environment, tmp_path):
+    words = ("num_workers=0", "name=b", "dataset=blobs", "dataset.distance=9", "dataset.split.test=0.5")
+    done = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), *words)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(next(tmp_path.glob("runs/b/*/manifest.json")).read_text())
+    assert manifest["dataset"]["num_rows"] == {"train": 100, "test": 100}
+    assert manifest["metrics"]["test/accuracy"] > 0.99
+    typo = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "dataset=blobs", "dataset.distanc=9")
+    assert "did you mean: dataset.distance" in typo.stderr
+    assert "dataset.distance: number > 0 = 3.0" in rtrain_says(environment, tmp_path, "datasets", "blobs").stdout
+
+
 @pytest.mark.slow
 def test_it_trains_on_a_worker_of_ray(environment, tmp_path):
     done = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "num_workers=1", "name=c")

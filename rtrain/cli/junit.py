@@ -11,6 +11,9 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 if TYPE_CHECKING:
     from rtrain.smoke import Outcome
 
+KINDS = {"missed": "failure", "wrong": "error", "skipped": "skipped"}
+"""What stands in the test case of an outcome that did not pass, by its status."""
+COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 NOT_XML = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Sequences that colour a terminal, and characters that XML can't hold or that show nothing."""
 
@@ -19,9 +22,7 @@ def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
     """Write one test case for each outcome; what a training printed stands in it as ``system-err``."""
     counts = {
         "tests": len(outcomes),
-        "failures": sum(outcome.status == "missed" for outcome in outcomes),
-        "skipped": sum(outcome.status == "skipped" for outcome in outcomes),
-        "errors": 0,
+        **{name: sum(KINDS.get(one.status) == kind for one in outcomes) for name, kind in COUNTED.items()},
     }
     seconds = sum(outcome.seconds for outcome in outcomes)
     attributes = {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.3f}"}
@@ -41,8 +42,7 @@ def _add_case(suite: Element, outcome: Outcome) -> None:
     if outcome.status == "passed":
         SubElement(case, "system-out").text = told
     else:
-        kind = "failure" if outcome.status == "missed" else "skipped"
-        SubElement(case, kind, {"message": told.partition("\n")[0]}).text = told
+        SubElement(case, KINDS[outcome.status], {"message": told.partition("\n")[0]}).text = told
     if outcome.output:
         SubElement(case, "system-err").text = _clean(outcome.output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,17 +39,18 @@ def smoke(
         from rtrain.cli.junit import write_junit
 
         write_junit(junit, outcomes)
-    counts = {status: sum(one.status == status for one in outcomes) for status in ("passed", "missed", "skipped")}
+    counts = Counter(outcome.status for outcome in outcomes)
+    told = [status for status in ("passed", "missed", "wrong", "skipped") if status != "wrong" or counts[status]]
     seconds = sum(outcome.seconds for outcome in outcomes)
-    say(f"{', '.join(f'{count} {status}' for status, count in counts.items())} in {seconds:.0f} s")
-    if counts["missed"] or not counts["passed"]:
+    say(f"{', '.join(f'{counts[status]} {status}' for status in told)} in {seconds:.0f} s")
+    if counts["missed"] or counts["wrong"] or not counts["passed"]:
         raise typer.Exit(1)
 
 
 def _row(outcome: Outcome, width: int) -> str:
-    """Return the lines for one outcome; a miss names its config and its run directory."""
+    """Return the lines for one outcome; a failure names its config and its run directory."""
     first, *more = outcome.lines or ("trained to the end",)
-    if outcome.status == "missed":
+    if outcome.status in ("missed", "wrong"):
         more += [f"config  {shown(outcome.smoke.primary.path)}"]
         more += [f"run     {shown(outcome.run.path)}"] if outcome.run else []
     head = f"{outcome.smoke.name:<{width}}  {outcome.status:<7}  {outcome.seconds:>5.1f} s  "

@@ -12,7 +12,7 @@ from rtrain.smoke import Outcome
 STRANGE = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]))
 
 
-@pytest.mark.parametrize("status", ["passed", "missed", "skipped"])
+@pytest.mark.parametrize("status", ["passed", "missed", "wrong", "skipped"])
 def test_no_character_breaks_the_file(tmp_path, status):
     path = Path(f"/x{STRANGE}y".replace("\0", ""))
     text = f"a{STRANGE}\x1b[1;31mé\U0001f600]]>&<"

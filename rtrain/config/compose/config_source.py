@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -10,9 +11,16 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from omegaconf import OmegaConf
 
-from rtrain.config.compose.aliases import expand_defaults, expand_keys
+from rtrain.config.compose.aliases import CHOOSABLE, expand_defaults, expand_keys
 from rtrain.config.compose.shapes import check_shape
-from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
+from rtrain.config.compose.store import (
+    DEFAULT_PLUGINS,
+    PLUGIN_GROUPS,
+    SCHEMA_GROUP,
+    knows_plugin,
+    plugin_names,
+    schema_of,
+)
 from rtrain.config.diagnostics.screen import render
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import builtin_config_dir, nearest_line, shown
@@ -41,7 +49,7 @@ def source_uri(
 
 
 class RtrainSource(ConfigSource):
-    """A folder of YAML files."""
+    """A folder of YAML files; rtrain's own has an option for each installed plugin, too, which is its defaults."""
 
     def __init__(self, provider: str, path: str) -> None:
         super().__init__(provider=provider, path=path)
@@ -67,7 +75,8 @@ class RtrainSource(ConfigSource):
 
     def is_config(self, config_path: str) -> bool:
         """Return whether ``config_path`` is a config here."""
-        return self.file_of(config_path).is_file()
+        group, _, name = config_path.removesuffix(".yaml").rpartition("/")
+        return self.file_of(config_path).is_file() or name in self._plugins(group)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Return the names of the groups and configs below the group ``config_path``."""
@@ -76,7 +85,12 @@ class RtrainSource(ConfigSource):
             if path.is_dir() or path.suffix == ".yaml":
                 inner = f"{config_path}/{path.name}" if config_path else path.name
                 self._list_add_result(found, inner, path.name, results_filter)
-        return sorted(set(found))
+        options = [] if results_filter is ObjectType.GROUP else self._plugins(config_path)
+        return sorted({*found, *options})
+
+    def _plugins(self, group: str) -> Sequence[str]:
+        """Return the plugins that may be chosen here by their names alone."""
+        return plugin_names(group) if group in CHOOSABLE and self.folder == builtin_config_dir() else ()
 
     def file_of(self, config_path: str) -> Path:
         """Return the file that the config ``config_path`` would be."""
@@ -86,6 +100,8 @@ class RtrainSource(ConfigSource):
         """Return the config with schemas in its defaults list and aliases spelled out."""
         name = config_path.removesuffix(".yaml")
         path = self.file_of(name)
+        if not path.is_file() and self.is_config(name):
+            return self._plugin(*name.split("/"))
         if not path.is_file():
             raise ConfigLoadError(f"Config not found : {path}")
         data, file = read_yaml(path)
@@ -103,6 +119,16 @@ class RtrainSource(ConfigSource):
             path=f"{SCHEME}://{self.path}",
             provider=self.provider,
             header=_header(file),
+        )
+
+    def _plugin(self, group: str, name: str) -> ConfigResult:
+        """Return the config that chooses an installed plugin."""
+        data = {"defaults": [schema_of(group, name, "_here_"), "_self_"], "type": name}
+        return ConfigResult(
+            config=OmegaConf.create(data),
+            path=f"{SCHEME}://{self.path}",
+            provider=self.provider,
+            header={"package": None},
         )
 
     def _prepare_primary(self, data: dict[str, Any], file: YamlFile) -> None:

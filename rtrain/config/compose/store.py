@@ -125,6 +125,11 @@ def knows_plugin(group: str, name: str) -> bool:
     return ConfigStore.instance().get_type(f"{SCHEMA_GROUP}/{group}/{name}.yaml") == ObjectType.CONFIG
 
 
+def plugin_names(group: str) -> list[str]:
+    """Return the plugins of a group whose schemas the store has; none before it has any."""
+    return [file.removesuffix(".yaml") for file in ConfigStore.instance().repo.get(SCHEMA_GROUP, {}).get(group, {})]
+
+
 def schema_of(group: str, name: str, package: str) -> str:
     """Return the entry of a defaults list that places a plugin's schema at ``package``."""
     return f"/{SCHEMA_GROUP}/{group}/{name}@{package}"
