@@ -94,10 +94,10 @@ class StopRequest:
 
 @contextmanager
 def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Iterator[None]:
-    """Say in the block that a signal was heard, if training goes on for a while after it: a loop may hang.
+    """Confirm a signal if training has not ended seconds later: a loop may hang.
 
     Args:
-        request: What the signal was sent to.
+        request: Receives the signals.
         tell: Takes a line for the user.
     """
     over = threading.Event()
@@ -106,7 +106,7 @@ def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Ite
         while not over.wait(LOOK_SECONDS):
             if request.signal is not None and time.monotonic() - request.received > SLOW_SECONDS:
                 if not request.ending and request.num_signals == 1:
-                    tell(_heard_text(request.signal))
+                    tell(_confirmation(request.signal))
                 return
 
     thread = threading.Thread(target=watch, name="rtrain-signals", daemon=True)
@@ -118,9 +118,9 @@ def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Ite
         thread.join()
 
 
-def _heard_text(number: signal.Signals) -> str:
+def _confirmation(number: signal.Signals) -> str:
     name = "Ctrl-C" if number is signal.SIGINT else number.name
-    return f"{name} was heard: the run ends at its next step, or report of its loop; a second one ends it at once"
+    return f"{name} was received: the run ends at its next step or report; a second one ends it immediately"
 
 
 @contextmanager

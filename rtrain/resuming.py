@@ -213,10 +213,10 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
 def _refuse_shorter(resumption: Resumption, passed: Mapping[str, int]) -> NoReturn:
     done = " and ".join(f"{number:,} {COUNTS[key]}s" for key, number in passed.items())
     wanted = [f"{key}={resumption.changed[key][1]}" for key in passed]
-    anew = join(["rtrain", "fit", f"{resumption.run_dir}/{CONFIG_NAME}", *wanted])
+    shorter = join(["rtrain", "fit", f"{resumption.run_dir}/{CONFIG_NAME}", *wanted])
     raise ConfigError(
         f"{resumption.run_dir} has trained {done} already: {' '.join(wanted)} would end it before that.",
-        f"To train on, name more than that. A new run that is shorter: {anew}",
+        f"To train longer, give a higher limit. To train a shorter run from scratch: {shorter}",
     )
 
 

@@ -176,8 +176,8 @@ def test_a_signal_that_ends_nothing_for_a_while_is_told_once(monkeypatch, number
     request = StopRequest()
     (line,) = told(request, monkeypatch, lambda: request.receive(number))
     name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-    assert line.startswith(f"{name} was heard")
-    assert "a second one ends it at once" in line
+    assert line.startswith(f"{name} was received")
+    assert "a second one ends it immediately" in line
 
 
 def test_nothing_is_told_of_a_signal_that_ends_the_run_or_that_nobody_sent(monkeypatch):

@@ -99,7 +99,7 @@ def sharing_notice(conf: ScalingConf) -> str | None:
         return None
     if cpus > 1:
         asked = f"1 worker asks for {cpus:g} CPUs" if workers == 1 else f"{workers} workers ask for {cpus:g} CPUs each"
-        return f"{asked}, and this machine has {cores}: training goes on with those"
+        return f"{asked}, and this machine has {cores}: they share those"
     return f"{workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
 
 

@@ -53,7 +53,7 @@ class Checkpoint:
 
 
 def _columns_of(x: Any) -> dict[str, np.ndarray] | None:
-    """Return the columns of a table by name; None if it is no table, or its columns have no names."""
+    """Return the columns of a table by name; None for anything else, and for columns without names."""
     names = getattr(x, "column_names", None) or getattr(x, "columns", None)
     if names is None or isinstance(x, Mapping) or not all(isinstance(one, str) for one in names):
         return None

@@ -242,7 +242,7 @@ class _Explainer:
         return Diagnostic(f"there is no '{key}' to take out", place, meant, attempt)
 
     def _in_every_config(self, match: re.Match[str], _: Exception) -> Diagnostic:
-        """Explain that a key of rtrain's own can't be taken out: it may be null, or have its default."""
+        """Explain that ~ cannot remove a key that every config has: it may be null, or have its default."""
         key = expand_key(split_word(match[1].lstrip("~"))[1])
         place = self.places.of_word(f"~{key}") or self.places.of_word(match[1])
         attempt = self.values.checked(place, f"{key}=null") if isinstance(place, CliWord) else None

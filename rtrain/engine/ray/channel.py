@@ -171,7 +171,7 @@ class WorkerChannel:
                     batch.append(self._progress)
                     self._progress = None
             if batch:
-                # What is printed on the way, by an object that is collected say, is a delivery of its own.
+                # Printing during the delivery, in a destructor say, starts a separate one.
                 number, self._number = self._number, self._number + 1
                 key_value_store.put(f"{self._prefix}{number:010d}", to_wire(_with_joined_logs(batch)))
 

@@ -1,4 +1,4 @@
-"""A dataset of one's own: two clouds of points, whose distance is a key."""
+"""A custom dataset: two clouds of points, whose distance is a key."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -39,7 +39,7 @@ AXIS = "seed=1,2"
 PARTS = ("trainer.scheduler", "trainer.early_stopping", "run.checkpoint", "sweep", "smoke")
 """Parts whose names in other tools say what the keys below them are about: ``lr_scheduler.patience`` stops no run."""
 OF_RUNS = ("run", "scaling", "cluster", "sweep", "smoke")
-"""Sections in which nobody looks for the keys of a data set or a trainer."""
+"""Sections in which users do not look for the keys of a data set or a trainer."""
 MOST_INSIDE = 4
 """Most keys of an unknown section that a message places."""
 
