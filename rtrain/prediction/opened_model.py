@@ -114,7 +114,7 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     for one in expand(overrides):
         word, key = overrides[one.origin], one.key.replace("/", ".")
         if "=" not in word and words_for(word) is not None:
-            message = f"{word}: rows to predict are named by the key of the dataset."
+            message = f"{word}: a key of the dataset names other rows."
             raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
             message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."

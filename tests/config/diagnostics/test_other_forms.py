@@ -28,6 +28,10 @@ def refused(config, *words):
 
 
 WORDS = {
+    "dataset.in_memory=false": "have it: dataset.memory=stream",
+    "wandb=true": "'run.loggers=[wandb]'",
+    "logger=tensorboard": "'run.loggers=[tensorboard]'",
+    "model.hidden=-5": "for example: model.hidden=[128,128]",
     "smoke.max_seconds=3": "smoke.overrides=[trainer.max_steps=2]",
     "dataset.shuffle_seed=3": "run.seed=3",
     "num_workers=[4,2]": "'num_workers=[2,4]'",

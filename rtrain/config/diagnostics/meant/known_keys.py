@@ -12,7 +12,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.compose.store import free_keys, users_keys
 from rtrain.config.diagnostics.meant.composition import Composition, leaves
 from rtrain.config.diagnostics.meant.schema_keys import all_confs, all_keys, group_and_name, names_of, plugins_with
-from rtrain.config.diagnostics.meant.suggest import Keys
+from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, targets_of
 
@@ -107,6 +107,7 @@ class KnownKeys:
                 for conf in self._schemas.group(one).values()
                 for name in names_of(conf)
             ],
+            lambda key: elsewhere(key, None, self._schemas) is not None,
         )
 
     def _conf(self, group: str) -> type | None:

@@ -135,9 +135,9 @@ def _lists(value: str) -> Iterator[str]:
         yield f"[{match[1]},{match[2]}]"
     if re.fullmatch(r"\d+( ?[x*] ?\d+)+", value):
         yield f"[{','.join(re.findall(r'[0-9]+', value))}]"
-    if value and value[0] not in "[('\"":
+    if value and value[0] not in "[('\"" and not (number_in(value) or 0) < 0:
         yield f"[{value}]"
-    if number_in(value) is not None:
+    if (number_in(value) or -1) > 0:
         yield f"[{value},{value}]"
 
 

@@ -49,6 +49,8 @@ class Keys:
 
     elsewhere: Collection[str] = ()
     """Full keys of other plugins, which aren't misspellings."""
+    named_elsewhere: Callable[[str], bool] = lambda _: False
+    """Tells whether a key is what another tool calls one of another plugin, which is no misspelling either."""
 
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
         """Yield what the unknown dotted key ``wrong`` may mean with ``value``."""
@@ -105,6 +107,7 @@ class Keys:
         if not is_known and bare != name:
             yield from self._as_written(f"{section}.{bare}".strip("."), value)
         similar = self._similar(section, name, value) if may_be_misspelt else None
+        similar = None if similar is not None and self.named_elsewhere(wrong) else similar
         guesses = [self._beside(beside, value)] if beside is not None else []
         if similar is not None:
             is_nearer = beside is not None and one_edit(name, similar) and not one_edit(wrong, beside)
@@ -374,7 +377,8 @@ def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
                 found.setdefault(meaning, []).append(plugin)
         for meaning, plugins in found.items():
             given = "" if meaning.value is None else f"={meaning.value}"
-            return f"{group}={', '.join(plugins)} has it: {meaning.key}{given}"
+            verb = "have" if len(plugins) > 1 else "has"
+            return f"{group}={', '.join(plugins)} {verb} it: {meaning.key}{given}"
     return None
 
 
