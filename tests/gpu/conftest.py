@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gpu_runs import DEVICE
+
+# So that a failure shows the values that it compared.
+pytest.register_assert_rewrite("gpu_runs")
+
+from gpu_runs import DEVICE  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,4 +10,4 @@ class TestTransformers(TrainsOnGpu):
     config = "transformers"
     # A schedule whose length follows from that of the run would not be resumed for longer.
     overrides = (PROBE, "+trainer.arguments.lr_scheduler_type=constant_with_warmup")
-    short, long = "trainer.max_epochs=4", "trainer.max_epochs=8"
+    short, long = "trainer.max_epochs=6", "trainer.max_epochs=12"

@@ -36,7 +36,7 @@ def torch(config):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        report(loss, device_of(model), get_device().type)
+        report(loss.item(), device_of(model), get_device().type)
 
 
 def lightning(config):
