@@ -22,8 +22,10 @@ CONFIGS = {
     "xgboost": ("trainer.num_boost_round=40", "run.checkpoint.every_steps=8"),
 }
 FP16 = pytest.param("mlp", "trainer.precision=fp16", marks=pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU"))
-WITHIN = {"rtol": 1e-4, "atol": 1e-5}
-"""Kernels that add up in any order are not the same twice; rtrain asks for others where there are some."""
+WITHIN = {"rtol": 1e-3, "atol": 1e-4}
+"""Kernels that add up in any order are not the same twice; rtrain asks for others where a framework has them."""
+OF_JAX = {"rtol": 1e-2, "atol": 2e-3}
+"""XLA measures in each process which kernels are fast, and takes those."""
 
 
 def end_of(run: Run) -> dict[str, np.ndarray]:
@@ -39,8 +41,9 @@ def end_of(run: Run) -> dict[str, np.ndarray]:
 def assert_same_end(run: Run, whole: Run) -> None:
     first, second = end_of(run), end_of(whole)
     assert first.keys() == second.keys()
+    within = OF_JAX if run.manifest.run_name == "jax" else WITHIN
     for name in first:
-        np.testing.assert_allclose(first[name], second[name], **WITHIN, err_msg=name)
+        np.testing.assert_allclose(first[name], second[name], **within, err_msg=name)
 
 
 def assert_resumed_in_the_middle(run: Run) -> None:
