@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: demo test test-all test-faults lint bench clean
+.PHONY: demo test test-all test-faults test-gpu lint bench clean
 
 demo: .venv/demo
 	$(BIN)/rtrain fit configs/resnet.yaml
@@ -25,6 +25,10 @@ test-faults: .venv/test
 	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults \
 		tests/trainers/sklearn/test_estimator_file.py tests/trainers/sklearn/test_mangled_estimators.py \
 		tests/trainers/xgboost/test_mangled_xgboost.py tests/trainers/lightgbm/test_mangled_lightgbm.py
+
+# On a machine with a GPU; without one each test is skipped. RTRAIN_TEST_GPU_DEVICE=cpu tries out the tests themselves.
+test-gpu: .venv/test
+	$(BIN)/python -m pytest -m gpu tests/gpu
 
 lint: .venv/test
 	$(BIN)/ruff check .

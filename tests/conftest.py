@@ -23,6 +23,8 @@ LEFT_BY_LIBRARIES = (
     "OMP_NUM_THREADS",
     "KMP_",
     "TORCH",
+    "_TORCHINDUCTOR_",
+    "TRITON_",
     "PYTORCH_",
     "WANDB_SERVICE",
     "CRC32C_SW_MODE",
