@@ -54,7 +54,7 @@ LESS_GPU_MEMORY = "Take less memory of the GPU: a smaller trainer.batch_size, a 
 def what_to_try(error_type: str, message: str) -> str | None:
     """Return what to do about an error by its class and message, where that is known."""
     if is_out_of_memory(error_type, message):
-        return LESS_GPU_MEMORY if "cuda" in message.lower() else LESS_MEMORY
+        return LESS_GPU_MEMORY if re.search(r"cuda|\bGPU_\d", message, re.IGNORECASE) else LESS_MEMORY
     for pattern, hint in _HINTS:
         if found := pattern.search(message):
             return hint.format(*found.groups())

@@ -8,7 +8,7 @@ import rtrain
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(180)]
 TABLE = (
     *("xgboost", "dataset=sklearn", "dataset.name=make_classification", "dataset.split.test=0.5"),
-    "dataset.arguments={n_samples: 20000, n_features: 20, n_informative: 8, flip_y: 0.1}",
+    "dataset.arguments={n_samples: 200000, n_features: 20, n_informative: 8, flip_y: 0.1}",
 )
 
 
