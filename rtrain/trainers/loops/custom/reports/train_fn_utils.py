@@ -2,7 +2,7 @@
 
 Ray itself gets none of the checkpoints: it would list them, and refuse to restart workers once
 ``run.checkpoint.keep`` has removed a folder of its list. All ranks copy their files into one folder with a temporary
-name; once all of them have, rank 0 completes it.
+name; once all of them have, rank 0 completes it: in the report, or, of an asynchronous one, in the thread that copies.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUt
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, note_in_checkpoint, read_record
 from rtrain.trainers.loops.custom.reports.context import LocalContext, WorkerContext
+from rtrain.trainers.loops.custom.reports.copies import Copies
 from rtrain.trainers.loops.custom.reports.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.loops.custom.reports.leftovers import is_leftover, mark_leftovers, threads_now
 from rtrain.trainers.loops.custom.reports.log import ReportLog
@@ -50,6 +51,10 @@ Parts = tuple[dict[str, float], dict[str, Any], Mapping[str, Any]]
 """Of the metrics of a report the numbers, all else, and the whole as it was reported."""
 
 
+Step = Callable[[], Any]
+"""A step of what becomes of a checkpoint: completes or validates it, and returns the next one, or None."""
+
+
 class StopTraining(BaseException):
     """Leaves the user's loop at a report, where all workers are at the same point; no ``except Exception`` holds it."""
 
@@ -62,9 +67,13 @@ class _Reports(TrainFnUtils):
         self._threads, self._pid = threads_now(), os.getpid()
         self._is_over = self._has_warned = False
         self._newest: Upload | None = None
-        """The checkpoint of the newest report; None for one that a thread copies."""
-        self._pending: Callable[[], None] | None = None
-        """Completes the checkpoint of the newest report, once all ranks have copied their files."""
+        """The checkpoint of the newest report."""
+        self._is_beside = False
+        """A thread copies it."""
+        self._pending: Step | None = None
+        """What is left to do for it in the thread of the loop, once all ranks have copied their files."""
+        self._copies: Copies | None = None
+        """What several ranks copy beside their loops."""
         if worker.rank == 0:
             clear_leftovers(worker.run_dir)
 
@@ -104,7 +113,7 @@ class _Reports(TrainFnUtils):
         self.worker.checkpoints.thread.wait()
         self._log.number += 1
         name, token = self._agreed_name(checkpoint_dir_name)
-        self._complete()  # the one before: all ranks have copied it
+        self._complete()  # what is left of the one before
         upload = Upload(
             run_dir=self.worker.run_dir,
             name=name,
@@ -114,7 +123,7 @@ class _Reports(TrainFnUtils):
             delete=deletes and not in_place,
             in_place=in_place,
         )
-        self._newest = None if beside else upload
+        self._newest, self._is_beside = upload, beside
         self._keep(upload, parts, checkpoint, asked, beside=beside)
         self._leave(self._agreed_reason(beside=beside))
 
@@ -165,35 +174,41 @@ class _Reports(TrainFnUtils):
         beside: bool,
     ) -> None:
         """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
+        copy = partial(upload.copy, checkpoint)
         if not beside:
-            upload.copy(checkpoint)
-        self._pending = self._recorded(upload, parts, validation) if self.worker.rank == 0 else _nothing
+            copy()
+        complete = self._recorded(upload, parts, validation) if self.worker.rank == 0 else _nothing
         if not beside:
+            self._pending = complete
             return
-        if self.worker.world_size == 1 and validation is None:  # what validates runs where the loop does
-            complete, self._pending = self._pending, None
 
-            def copy_and_complete() -> None:
-                upload.copy(checkpoint)
-                complete()
+        def complete_beside() -> None:
+            self._pending = complete()
 
-            self.worker.checkpoints.thread.start(copy_and_complete, beside=True)
+        task = partial(self._copy_beside, upload.token, copy, complete_beside)
+        self.worker.checkpoints.thread.start(task, beside=True)
+
+    def _copy_beside(self, token: str, copy: Callable[[], None], complete: Callable[[], None]) -> None:
+        """Copy the files of a checkpoint in a thread, and complete it when all ranks have copied theirs."""
+        if self._copies is not None:
+            self._copies.copy(token, copy, complete)
         else:
-            self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
+            copy()
+            complete()
 
-    def _recorded(self, upload: Upload, parts: Parts, validation: Validation | None) -> Callable[[], None]:
-        """Record a report of rank 0, and return what completes its checkpoint."""
+    def _recorded(self, upload: Upload, parts: Parts, validation: Validation | None) -> Step:
+        """Record a report of rank 0, and return what completes its checkpoint, after which it may be validated."""
         facts = {**self._log.record(*parts), **(validation.pending() if validation is not None else {})}
         # In process, the driver has written the events already.
         events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
 
-        def complete() -> None:
+        def complete() -> Step | None:
             record = upload.complete(facts, events, self.worker.checkpoints)
-            if record is not None:
-                del self.worker.checkpoints.unsaved[: len(events)]
-                self.worker.checkpoints.tell(record)
-                if validation is not None:
-                    self._validate(upload.target, record, validation)
+            if record is None:
+                return None
+            del self.worker.checkpoints.unsaved[: len(events)]
+            self.worker.checkpoints.tell(record)
+            return None if validation is None else partial(self._validate, upload.target, record, validation)
 
         return complete
 
@@ -211,17 +226,17 @@ class _Reports(TrainFnUtils):
         self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, STATUS: found.status.value}))
 
     def _agreed_reason(self, *, beside: bool) -> str:
-        """Return why all ranks leave here, or an empty string; complete what all of them have copied."""
+        """Return why all ranks leave here, or an empty string; complete what all of them have copied by now."""
         reason: str = self.broadcast_from_rank_zero(self._log.reason())
         if not beside:
             self._complete()
         return reason
 
     def _complete(self) -> None:
-        """Complete the checkpoint that all ranks have copied, if there is one; on rank 0."""
-        complete, self._pending = self._pending, None
-        if complete is not None:
-            complete()
+        """Do what is left to do for a checkpoint that all ranks have copied; on rank 0."""
+        while self._pending is not None:
+            step, self._pending = self._pending, None
+            self._pending = step()
 
     def _leave(self, reason: str) -> None:
         """Leave the user's loop if there is a reason."""
@@ -234,9 +249,7 @@ class _Reports(TrainFnUtils):
     def finish(self) -> None:
         """Complete the checkpoint of the last report when the loop is over; every rank calls it."""
         self.worker.checkpoints.thread.wait()
-        if self._pending is not None:
-            self.barrier()
-            self._complete()
+        self._complete()
 
     def get_checkpoint(self) -> Checkpoint | None:
         """Return the newest checkpoint of this run, or the one that it begins with: Ray itself knows none."""
@@ -245,14 +258,16 @@ class _Reports(TrainFnUtils):
         return None if newest is None else Checkpoint(str(newest))
 
     def get_all_reported_checkpoints(self, *_: Any, **__: Any) -> list[ReportedCheckpoint]:
-        """Return the checkpoints that the run has kept, oldest first; wait for what this worker copies."""
-        self.worker.checkpoints.thread.wait()
+        """Return the checkpoints that the run has kept, oldest first; wait for the newest, as Ray does."""
         self._wait_for_newest()
         return [_reported(folder) for folder in all_checkpoints(self.worker.run_dir)]
 
     def _wait_for_newest(self) -> None:
-        """Wait until rank 0 has completed the checkpoint that all ranks have copied."""
-        while self._newest is not None and self._newest.staging.exists():
+        """Wait until rank 0 has completed the checkpoint that all ranks have copied, or still copy."""
+        self.worker.checkpoints.thread.wait()
+        if self._newest is not None and self._is_beside and self._copies is not None:
+            self._copies.wait(self._newest.token)
+        while self._newest is not None and not self._is_beside and self._newest.staging.exists():
             time.sleep(POLL_SECONDS)
 
 
@@ -261,7 +276,9 @@ class RayReports(_Reports, DistributedTrainFnUtils):
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
-        self._turns = Turns(worker, cast(Board, worker.channel))
+        board = cast(Board, worker.channel)
+        self._turns = Turns(worker, board)
+        self._copies = Copies(worker.rank, worker.world_size, board)
 
     def barrier(self) -> None:
         """Wait for all workers."""

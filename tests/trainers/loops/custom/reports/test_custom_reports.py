@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import until
 from ray.train import Checkpoint, CheckpointUploadMode
 
 from rtrain.errors import CheckpointError, TrainingError
@@ -18,6 +19,7 @@ from rtrain.runs.filesystem.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.loops.custom.reports import folders
 from rtrain.trainers.loops.custom.reports.context import WorkerContext
+from rtrain.trainers.loops.custom.reports.copies import Copies
 from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, StopTraining, _Reports
 from rtrain.trainers.loops.finished import LENGTHS
 from rtrain.trainers.registry import load_trainer, packages
@@ -340,7 +342,13 @@ class Together:
     """Where threads meet."""
 
     def __init__(self, size):
-        self.barrier, self.value = threading.Barrier(size, timeout=30), None
+        self.barrier, self.value, self.pinned_up = threading.Barrier(size, timeout=30), None, {}
+
+    def pin(self, key, value):
+        self.pinned_up[key] = value
+
+    def pinned(self, key):
+        return self.pinned_up.get(key)
 
     def share(self, rank, value):
         if rank == 0:
@@ -357,6 +365,7 @@ class ThreadReports(_Reports):
     def __init__(self, worker, together):
         super().__init__(worker)
         self.together = together
+        self._copies = Copies(worker.rank, worker.world_size, together)
 
     def barrier(self):
         self.together.share(self.worker.rank, None)
@@ -385,19 +394,52 @@ def on_ranks(folder, size, loop):
     return channels
 
 
+@pytest.mark.parametrize("mode", [CheckpointUploadMode.SYNC, ASYNC])
 @pytest.mark.parametrize("givers", [(0,), (1,), (0, 1, 2)])
-def test_every_rank_finds_the_checkpoint_that_was_just_reported(tmp_path, monkeypatch, givers):
+def test_every_rank_finds_the_checkpoint_that_was_just_reported(tmp_path, monkeypatch, givers, mode):
     complete = folders.Upload.complete
     monkeypatch.setattr(folders.Upload, "complete", lambda *of: (time.sleep(0.2), complete(*of))[1])
 
     def loop(one, rank):
         for number in range(1, 4):
             own = made(tmp_path / f"own-{rank}-{number}")
-            one.report({}, own if rank in givers else None)
+            one.report({}, own if rank in givers else None, checkpoint_upload_mode=mode)
             assert Path(one.get_checkpoint().path).name == f"report-{number:06d}"
             assert len(one.get_all_reported_checkpoints()) == number
 
     on_ranks(tmp_path / "run", 3, loop)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("slow", [0, 2])
+def test_an_asynchronous_checkpoint_is_complete_without_another_report(tmp_path, monkeypatch, size, slow):
+    """A process that is killed an epoch later goes on from it."""
+    copy, seen = folders.Upload.copy, []
+    monkeypatch.setattr(
+        folders.Upload, "copy", lambda one, *of: (time.sleep(0.3 * (one.rank == slow)), copy(one, *of))[1]
+    )
+
+    def loop(one, rank):
+        one.report({}, made(tmp_path / f"own-{rank}", **{f"part-{rank}": "x"}), checkpoint_upload_mode=ASYNC)
+        assert until(lambda: latest_checkpoint(tmp_path / "run") is not None, seconds=20)
+        seen.append(set(read_record(latest_checkpoint(tmp_path / "run"))["files"]) - {FILE_NAME, "events.jsonl"})
+        one.together.share(rank, None)
+
+    on_ranks(tmp_path / "run", size, loop)
+    assert seen == [{f"part-{rank}" for rank in range(size)}] * size
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_asynchronous_copy_that_fails_on_a_rank_completes_nothing_and_no_other_waits(tmp_path, failing):
+    def loop(one, rank):
+        own = Checkpoint(str(tmp_path / "missing")) if rank == failing else made(tmp_path / f"own-{rank}")
+        one.report({}, own, checkpoint_upload_mode=ASYNC)
+        if rank != failing:
+            assert one.get_all_reported_checkpoints() == []
+
+    with pytest.raises(CheckpointError):
+        on_ranks(tmp_path / "run", 3, loop)
+    assert latest_checkpoint(tmp_path / "run") is None
 
 
 def test_a_report_that_is_refused_and_caught_counts_for_nothing(tmp_path):
