@@ -8,13 +8,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rtrain.config.compose.aliases import expand
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.data_files import words_for
 from rtrain.config.files.locations import builtin_config_dir
+from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.registry import confs
@@ -162,7 +161,7 @@ def composed_of(
     chosen = [f"dataset={one['dataset']}" for one in sections.get("defaults", ())]
     with tempfile.TemporaryDirectory() as scratch:
         config = Path(scratch) / "checkpoint.yaml"
-        config.write_text(yaml.safe_dump(dict(sections)))
+        config.write_text(to_yaml(sections), encoding="utf-8")
         # No project: an empty folder that only this account can write to.
         project = root or builtin_config_dir()
         with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:

@@ -13,8 +13,9 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
+from rtrain.printable import printable
 from rtrain.runs.filesystem.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
-from rtrain.runs.filesystem.plain_files import read_json
+from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import check_files, utc_now
 from rtrain.runs.signature import is_signed, sign
 
@@ -127,12 +128,27 @@ def note_in_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]
     return record
 
 
+def _listed_name(path: Path, folder: Path) -> str:
+    """Return the name of a file of a checkpoint in its record.
+
+    Raises:
+        CheckpointError: A record with this name could not be read: it has a backslash.
+    """
+    name = path.relative_to(folder).as_posix()
+    if not is_plain_name(name, nested=True):
+        raise CheckpointError(
+            f"a file of the checkpoint is called {printable(name)}, which is a path on other systems.",
+            "Save it under a name without a backslash.",
+        )
+    return name
+
+
 def describe_checkpoint(folder: Path, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a filled folder: ``facts``, and the size and sha256 of each file."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != RECORD_NAME):
         sync_file(path)
-        files[path.relative_to(folder).as_posix()] = {"size_bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        files[_listed_name(path, folder)] = {"size_bytes": path.stat().st_size, "sha256": sha256_of(path)}
     for path in (p for p in folder.rglob("*") if p.is_dir()):
         sync_directory(path)
     size_bytes = sum(path.stat().st_size for path in map(folder.joinpath, files))

@@ -20,13 +20,11 @@ from rtrain.config.compose.hydra_app import sanitized
 from rtrain.config.compose.hydra_parts import hydra_config
 from rtrain.config.compose.marks import spell_out, symbolic_environment
 from rtrain.config.compose.nodes import Container, children, joined, plain, unresolved
+from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.secrets.masked import mask
 from rtrain.config.secrets.masked_config import mask_in_place, secrets_hidden
 from rtrain.config.secrets.redact import Redactor, scrubber
 from rtrain.config.targets.moved import with_names_of_now
-
-_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""libyaml's takes a third of the time, but not each PyYAML is built with it."""
 
 
 class UnresolvedError(Exception):
@@ -206,7 +204,7 @@ def recorded(cfg: DictConfig, true: dict[str, Any], env: Mapping[str, str]) -> R
 def _yaml(section: bytes) -> str:
     """Return the text of a pickled section, name and value; trials share most of them, and PyYAML takes its time."""
     data = dict([pickle.loads(section)])
-    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+    return to_yaml(data)
 
 
 @contextmanager

@@ -63,7 +63,9 @@ class TrainerControl:
         """Return why a run that is resumed had ended, and tell the user; an empty string if it had not."""
         reason = self.reached() or (TIME_LIMIT if self.signal.was_over else "")
         if reason:
-            tell_over(self._worker, reason, self.signal, self.progress.done)
+            limits = {key for key, _ in self._lengths}  # of a loop of the user's, not those of declared models
+            done = {key: count for key, count in self.progress.done.items() if key in limits or key not in LENGTHS}
+            tell_over(self._worker, reason, self.signal, done)
         return reason
 
     def saves_at_end(self, reason: str) -> bool:

@@ -48,7 +48,8 @@ def train_custom(
         world.seed(seed_step(worker.run.seed, worker.rank, utils.number))
         stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it
         with suppress(StopTraining):
-            _call(function, config, arguments)
+            if not utils.over_before():
+                _call(function, config, arguments)
         utils.finish()
 
 

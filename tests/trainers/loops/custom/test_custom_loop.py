@@ -152,6 +152,31 @@ def test_limits_end_a_loop(fit, override, reason):
     assert len(list(run.events())) == (1 if reason == "time limit" else 2)
 
 
+@pytest.mark.parametrize("trainer", ["torch", "xgboost"])
+@pytest.mark.parametrize(
+    ("limit", "wider"),
+    [
+        ("trainer.max_steps=2", "trainer.max_steps=4"),
+        ("run.stop.max_seconds=1e-9", "run.stop.max_seconds=1h"),
+        ("run.stop.bounds={number: {max: 0.5}}", "run.stop.bounds={number: {max: 2.5}}"),
+    ],
+)
+def test_a_loop_that_ended_at_a_limit_trains_nothing_until_that_is_wider(fit, tmp_path, limit, wider, trainer):
+    if trainer == "xgboost" and "max_steps" in limit:
+        pytest.skip("trees count rounds")
+    config = tmp_path / "loop.yaml"
+    config.write_text(config.read_text().replace("type: torch", f"type: {trainer}"))
+    run = fit(limit)
+    before = [event.step for event in run.events()]
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="nothing is left to train") as told:
+            again = rtrain.resume(run.path, [KEY])
+        assert not [one for one in told if "num_boost_round" in str(one.message) or "max_epochs" in str(one.message)]
+        assert (again.status, again.manifest.exit_reason) == ("succeeded", run.manifest.exit_reason)
+        assert [event.step for event in again.events()] == before
+    assert len(list(rtrain.resume(run.path, [wider, KEY]).events())) > len(before)
+
+
 def test_a_loop_without_a_monitor_has_no_best(fit):
     run = fit()
     assert run.manifest.best is None

@@ -38,7 +38,8 @@ class ReportLog:
         newest = worker.resume_dir()
         record = {} if newest is None else read_record(newest)
         # What the loop calls an epoch limits nothing.
-        self.progress = Progress(step=int(record.get("step", -1)), seconds=float(record.get("seconds", 0.0)))
+        step, seconds = int(record.get("step", -1)), float(record.get("seconds", 0.0))
+        self.progress = Progress(step=step, seconds=seconds, metrics=dict(record.get("metrics", {})))
         self.number = int(record.get("report", max(self.progress.step, 0)))
         self._late: dict[str, float] = {}
         """Metrics of validations since the last report, which limits look at too."""
@@ -78,6 +79,13 @@ class ReportLog:
         """Return the step of a report: its own ``step`` where that goes up, else one more than before."""
         before = self.progress.step
         return reported if reported is not None and reported > before else max(before, 0) + 1
+
+    def over_before(self) -> str:
+        """Return the limit at which a run that is resumed had ended, and tell the user; an empty string if at none."""
+        reason = "" if self.worker.resume_dir() is None else self._control.over_before()
+        if reason:
+            self.worker.describe_end(reason)
+        return reason
 
     def reason(self) -> str:
         """Return why training should end at the newest report, or an empty string."""

@@ -56,6 +56,8 @@ def _kept(value: Any, clean: Callable[[str], str]) -> Any:
         return metrics_as_reported(value, clean)
     if isinstance(value, bool | np.bool_):
         return bool(value)
+    if isinstance(value, np.timedelta64):  # NumPy counts it among the integers
+        return plain(value, clean)
     if isinstance(value, Integral):
         return int(value)
     number = scalar(value)

@@ -212,6 +212,10 @@ class _Reports(TrainFnUtils):
 
         return complete
 
+    def over_before(self) -> bool:
+        """Return whether the run had ended at a limit before it was resumed: then the loop is not called."""
+        return bool(self._log.over_before())
+
     def repeat_validations(self) -> None:
         """Repeat the validations that were killed, as Ray does when a run is restored; on rank 0."""
         if self.worker.rank == 0:

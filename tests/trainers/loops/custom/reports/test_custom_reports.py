@@ -65,6 +65,7 @@ def test_a_report_is_an_event_and_a_checkpoint_that_lists_its_files(tmp_path):
     ("value", "back"),
     [
         *((one, one) for one in (2, 2.0, True, None, "text", [1, 2.5], {"a": {"b": 2}}, {}, 10**20)),
+        *((np.timedelta64(3, "s"), "0:00:03"), (np.timedelta64("NaT"), None)),
         *((np.int64(3), 3), (np.bool_(True), True), (np.float32(0.5), 0.5), ((1, 2), [1, 2]), (np.ones(2), [1.0, 1.0])),
     ],
     ids=repr,
@@ -228,6 +229,17 @@ def test_the_context_knows_where_checkpoints_are(tmp_path):
     storage = make_reports(tmp_path).get_context().get_storage()
     assert Path(storage.experiment_fs_path) == checkpoints_dir(tmp_path)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode", [CheckpointUploadMode.SYNC, ASYNC, NO_UPLOAD])
+@pytest.mark.parametrize("name", ["layer\\0.bin", "a/b\\c"])
+def test_a_name_that_no_record_can_hold_is_refused_before_it_is_written(tmp_path, mode, name):
+    one = make_reports(tmp_path)
+    one.report({}, made(tmp_path / "first"))
+    folder = checkpoints_dir(tmp_path) / "own" if mode is NO_UPLOAD else tmp_path / "own"
+    with pytest.raises(CheckpointError, match="which is a path on other systems"):
+        one.report({}, made(folder, **{name: "x"}), checkpoint_upload_mode=mode) or one.finish()
+    assert [path.name for path in all_checkpoints(tmp_path)] == ["report-000001"]
 
 
 @pytest.mark.parametrize("name", [RECORD_NAME, FILE_NAME, "events.jsonl"])
