@@ -37,6 +37,7 @@ from rtrain.config.targets.gate import Gate, leaves
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.errors import ConfigError, RtrainError, TargetError
 from rtrain.runs.filesystem.plain_files import check_run_dir
+from rtrain.runs.manifest import read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 
 if TYPE_CHECKING:
@@ -260,8 +261,19 @@ class Session:
     @cached_property
     def _project(self) -> tuple[Path, tuple[str, ...]]:
         """The project's folder and what it allows: looked up once for all trials."""
-        root = self._project_root or find_project_root(self.request.primary)
+        root = self._project_root or self._project_of_run() or find_project_root(self.request.primary)
         return root, allowed_by_project(root)
+
+    def _project_of_run(self) -> Path | None:
+        """Return the project of the run that wrote the config, if this account made it and it was not changed."""
+        primary = self.request.primary
+        if not _is_of_run(primary):
+            return None
+        try:
+            root = read_manifest(primary.path.parent).project_root
+        except RtrainError:  # a damaged one says nothing of it
+            return None
+        return Path(root) if root and Path(root).is_dir() and self._is_own_run(Path(root)) else None
 
     def _builds_foreign(self, trainer: Any) -> bool:
         """Return whether a part of the trainer names a class of a framework that it can't use."""

@@ -138,7 +138,7 @@ def _failures(record: SweepRecord) -> list[str]:
     for one in record.trials:
         if one.error is not None:
             kind, message = str(one.error["type"]), _cut(str(one.error["message"])).replace("\n", "\n            ")
-            told = message if message.startswith(f"{kind}: ") else f"{kind}: {message}"
+            told = message if message.startswith((f"{kind}: ", f"{kind} on worker ")) else f"{kind}: {message}"
             lines.append(f"failed      {one.name}  {one.what}\n            {told}")
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -63,9 +64,14 @@ def train_trial(
     except (RtrainError, OSError) as error:
         if isinstance(error, NoRoomError):  # whichever way Ray says it
             return {"type": type(error).__name__, "message": str(error)}
-        cause = error.__cause__ or error
-        return {"type": type(cause).__name__, "message": str(error)}
+        return {"type": _type_of(error), "message": str(error)}
     return None
+
+
+def _type_of(error: BaseException) -> str:
+    """Return the class that a trial failed by; of several workers, the message says it: ``ValueError on worker 1``."""
+    on_worker = re.match(r"(\w+) on worker \d", str(error))
+    return on_worker[1] if on_worker else type(error.__cause__ or error).__name__
 
 
 def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest, group: Group | None) -> None:

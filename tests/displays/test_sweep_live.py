@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from rtrain.cli.app import run as rtrain
-from rtrain.displays.sweep_lines import end_lines, short_names, trial_line
+from rtrain.displays.sweep_lines import _failures, end_lines, short_names, trial_line
 from rtrain.displays.sweep_live import LiveSweepDisplay
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.sweep_record import SweepRecord
@@ -77,6 +77,20 @@ def test_a_terminal_of_few_lines_shows_the_summary_all_the_same(record):
 def test_names_are_as_short_as_can_be_told_apart(record):
     record.trials[0].overrides = ["trainer.optimizer.lr=1", "trainer.model.lr=2", "run.seed=3", "seed=4"]
     assert list(short_names(record.trials[:1]).values()) == ["optimizer.lr", "model.lr", "run.seed", "seed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "told"),
+    [
+        ("ValueError", "no luck", "ValueError: no luck"),
+        ("ValueError", "ValueError: no luck", "ValueError: no luck"),
+        ("ValueError", "ValueError on worker 1: no luck", "ValueError on worker 1: no luck"),
+    ],
+)
+def test_what_a_trial_failed_by_is_said_once(record, kind, message, told):
+    for one in record.trials:
+        one.error = {"type": kind, "message": message} if one.error is not None else None
+    assert [line.split("\n")[1].strip() for line in _failures(record)] == [told]
 
 
 def test_show_tells_failures_and_how_to_go_on(record, capsys):

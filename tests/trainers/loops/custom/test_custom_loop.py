@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +176,15 @@ def test_a_loop_that_ended_at_a_limit_trains_nothing_until_that_is_wider(fit, tm
         assert (again.status, again.manifest.exit_reason) == ("succeeded", run.manifest.exit_reason)
         assert [event.step for event in again.events()] == before
     assert len(list(rtrain.resume(run.path, [wider, KEY]).events())) > len(before)
+
+
+def test_the_config_of_a_run_is_trained_again_where_nothing_marks_a_project(fit, tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").unlink()
+    run = fit()
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path)])
+    again = rtrain.fit(str(run.path / "config.yaml"), [KEY])
+    assert again.manifest.project_root == run.manifest.project_root == str(tmp_path)
 
 
 def test_a_loop_without_a_monitor_has_no_best(fit):
