@@ -1,4 +1,4 @@
-"""YAML that is read back as it was: by OmegaConf, to whose loader texts are numbers that PyYAML takes for texts."""
+"""YAML that OmegaConf reads back unchanged: its loader parses as numbers some texts that PyYAML leaves unquoted."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Keys:
     elsewhere: Collection[str] = ()
     """Full keys of other plugins, which aren't misspellings."""
     named_elsewhere: Callable[[str], bool] = lambda _: False
-    """Tells whether a key is what another tool calls one of another plugin, which is no misspelling either."""
+    """Tells whether another tool uses a name for a key of another plugin: such a name is not misspelt either."""
 
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
         """Yield what the unknown dotted key ``wrong`` may mean with ``value``."""

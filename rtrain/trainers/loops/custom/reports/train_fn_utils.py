@@ -73,7 +73,7 @@ class _Reports(TrainFnUtils):
         self._pending: Step | None = None
         """What is left to do for it in the thread of the loop, once all ranks have copied their files."""
         self._copies: Copies | None = None
-        """What several ranks copy beside their loops."""
+        """Coordinates the copies that threads of several ranks make; None for a single one."""
         if worker.rank == 0:
             clear_leftovers(worker.run_dir)
 
