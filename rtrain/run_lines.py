@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.files.locations import shown
+from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.storage.stores import is_url
@@ -53,7 +54,7 @@ def event_line(event: Event, limits: Limits) -> str:
 
 def metrics_text(metrics: Mapping[str, float | None]) -> str:
     """Return metrics as ``name value`` pairs with four significant digits."""
-    return "  ".join(f"{name} {number_text(value)}" for name, value in metrics.items())
+    return "  ".join(f"{printable(name)} {number_text(value)}" for name, value in metrics.items())
 
 
 def number_text(value: float | None) -> str:

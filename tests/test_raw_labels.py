@@ -65,6 +65,11 @@ def test_what_nothing_tells_apart_is_refused(predicted, labels):
     assert "metrics(batch)" in caught.value.hint
 
 
+def test_a_name_that_no_label_has_is_refused_by_itself():
+    with pytest.raises(PredictionError, match="returned 'yes', and none of these is a label: those are 'a', 'b'"):
+        measured(["yes", "yes"], ["a", "b"])
+
+
 def test_logits_are_no_probabilities():
     with pytest.raises(PredictionError, match="no probabilities"):
         measured([[3.0, -1.0], [0.5, 2.0]], [0, 1])

@@ -86,8 +86,13 @@ def _classes(predicted: np.ndarray, labels: np.ndarray) -> tuple[str, ...] | Non
     if predicted.dtype.kind in "iu" and labels.dtype.kind == "f":
         return None
     there, named = set(_texts(labels)), set(_texts(predicted))
+    if not there & named and "numbers" not in (_kind(predicted), _kind(labels)):
+        raise PredictionError(
+            f"the predictor returned {_some(predicted)}, and none of these is a label: those are {_some(labels)}.",
+            "Return the classes by the names that the labels have.",
+        )
     if not there & named:
-        raise _no_class(", ".join(map(repr, predicted.tolist()[:3])), labels)
+        raise _no_class(_some(predicted), labels)
     return tuple(sorted(there | named))
 
 
@@ -98,9 +103,16 @@ def _texts(values: np.ndarray) -> list[str]:
     return [one.decode() if isinstance(one, bytes) else str(one) for one in values.tolist()]
 
 
+def _kind(values: np.ndarray) -> str:
+    return "numbers" if values.dtype.kind in "biuf" else "texts"
+
+
+def _some(values: np.ndarray) -> str:
+    return ", ".join(map(repr, list(dict.fromkeys(values.tolist()))[:3]))
+
+
 def _no_class(what: str, labels: np.ndarray) -> PredictionError:
     return PredictionError(
-        f"the predictor returned {what}, and labels are {', '.join(map(repr, labels.tolist()[:3]))}: nothing says "
-        "which class is which.",
+        f"the predictor returned {what}, and labels are {_some(labels)}: nothing says which class is which.",
         "Return classes by name, or measure yourself: a method metrics(batch) of what trainer.predictor returns.",
     )
