@@ -60,6 +60,8 @@ def nearest_metric(name: str, reported: Sequence[str]) -> str | None:
     same = [f"{split}/{bare}"] if f"{split}/{bare}" in reported else [ends[one] for one in (last, bare) if one in ends]
     if same:
         return same[0]
+    if "_" in bare and known_direction(bare) is not None:  # balanced_accuracy is another metric
+        return None
     near = alike(bare, ends) or closest(bare, ends)
     return closest(name, reported) if near is None else ends[near]
 
