@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from rtrain.config.value_types.numeric import is_number
+
 _Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """libyaml's takes a third of the time, but not each PyYAML is built with it."""
 
@@ -21,15 +23,7 @@ class _Dumper(_Base):  # type: ignore[misc]  # either of two
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if _is_number(text) else None)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if is_number(text) else None)
 
 
 _Dumper.add_representer(str, _represent_text)

@@ -165,12 +165,11 @@ JUDGED = Need(
 )
 
 
-WATCHED = Need(
+WATCHED = replace(
+    JUDGED,
     met=lambda way: way.trainer.early_stopping is None or _most_evaluations(way) != 0,
     otherwise="the run is not evaluated before its end",
     instead="Evaluate in between: trainer.eval_every_epochs=1",
-    keys=("trainer.early_stopping", "trainer.eval_every_epochs", "trainer.eval_every_steps", *OF_STEPS),
-    of_rows=True,
 )
 
 
