@@ -66,7 +66,7 @@ def fit(
 
     if (resolve or package) and cfg is None:
         raise typer.BadParameter("--resolve and --package go with --cfg job, hydra or all")
-    with Session(config, overrides or [], schemas(), config_dir) as session:
+    with Session(config, with_short_names(overrides or []), schemas(), config_dir) as session:
         if cfg is not None:
             typer.echo(session.show_cfg(cfg.value, package, resolve), nl=False)
             check_written()
@@ -75,6 +75,15 @@ def fit(
             check_written()
         else:
             _train(session, multirun)
+
+
+def with_short_names(overrides: Sequence[str]) -> Sequence[str]:
+    """Return overrides with the paths of the runs that their short names stand for: ``run.init_from=last``."""
+    if not any(word.startswith(("run.init_from=", "run.resume=")) for word in overrides):
+        return overrides
+    from rtrain.history.references import with_paths
+
+    return with_paths(overrides)
 
 
 def _train(session: Session, multirun: bool) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rtrain.config.compose.aliases import split_word
+from rtrain.config.compose.search_space import quoted
 from rtrain.config.did_you_mean import did_you_mean, to_try
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
@@ -24,9 +26,13 @@ _WORD = re.compile(r"(last|best)(?::([^/]+))?(?:/(\d+))?")
 """The newest run or the best one, of all or of one name; of a sweep, one of its trials."""
 _ID = re.compile(r"([\w.-]+?)(?:/(\d+))?")
 """A short id, the name of a run directory or of a sweep, or the beginning of one."""
+_PLAIN = re.compile(r"[/\w.-]+")
+"""A path that needs no quotes on a command line."""
 _BEST = "Look which one it is: rtrain runs best --metric METRIC"
 LEAST = 4
 """Characters that the beginning of a name needs."""
+KEYS = {"run.init_from": (), "run.resume": ("auto", "must", "never")}
+"""Keys of a config that name a run, each with the words that mean something else there."""
 
 
 def find_run(text: str, folders: Sequence[str] = ()) -> Path:
@@ -62,6 +68,25 @@ def find_model(text: str) -> Path:
     found = find_run(text)
     best = found / "best"
     return best if (found / SWEEP).is_file() and best.is_dir() and not os.path.lexists(text) else found
+
+
+def with_paths(overrides: Sequence[str]) -> list[str]:
+    """Return overrides with the paths of the runs that their short names stand for: ``run.init_from=best:mlp``.
+
+    Raises:
+        ConfigError: One may be one of several runs, or the best one is not known.
+    """
+    return [_with_path(word) for word in overrides]
+
+
+def _with_path(word: str) -> str:
+    sign, key, value = split_word(word)
+    if key not in KEYS or not value or value in KEYS[key]:
+        return word
+    found = str(find_model(value) if key == "run.init_from" else find_run(value))
+    if found == value:
+        return word
+    return f"{sign}{key}={found if _PLAIN.fullmatch(found) else quoted(found)}"
 
 
 def run_or_url(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rtrain.config.composed import Composed
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Trials
 from rtrain.config.value_types.goals import listed
@@ -152,7 +153,7 @@ def _length(trainer: Any, unit: str) -> int | None:
 
 
 def _unknown_goal(why: str, reported: Reported) -> ConfigError:
-    return ConfigError(f"sweep.metric: {why}.", f"Add what decides, {_example(reported)}.")
+    return ConfigError(f"sweep.metric: {why}.", to_try(_example(reported)))
 
 
 def _example(reported: Reported) -> str:

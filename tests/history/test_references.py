@@ -10,7 +10,7 @@ from made_runs import make_run, make_sweep
 import rtrain
 from rtrain.errors import ConfigError
 from rtrain.history.query.fields import OWN
-from rtrain.history.references import existing_run, find_model, find_run, reference_words
+from rtrain.history.references import existing_run, find_model, find_run, reference_words, with_paths
 
 
 @pytest.fixture
@@ -50,6 +50,27 @@ def test_what_short_names_stand_for(text, expected, runs, project):
     found = find_run(text)
     assert (project / found) == (runs[key] / trial if trial else runs[key])
     assert not found.is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("run.init_from=best:mlp", "run.init_from=runs/mlp/2026-11-01_12-00-00-0a1b"),
+        ("run.init_from=last:resnet", "run.init_from=runs/resnet-sweep-330826/best"),
+        ("+run.resume=0a1b", "+run.resume=runs/mlp/2026-11-01_12-00-00-0a1b"),
+        *((f"run.resume={word}",) * 2 for word in ("auto", "must", "never", "elsewhere", "runs")),
+        ("run.init_from=runs", "run.init_from=runs"),
+        ("run.name=last", "run.name=last"),
+    ],
+)
+def test_overrides_name_runs_by_short_names(word, expected, runs):
+    (runs["s"] / "best").symlink_to("000-4d4a7ab0", target_is_directory=True)
+    assert with_paths([word]) == [expected]
+
+
+def test_a_path_with_other_signs_is_quoted(project):
+    make_run(project / "runs", "my mlp", "0a1b")
+    assert with_paths(["run.init_from=last"]) == ["run.init_from='runs/my mlp/2026-11-01_12-00-00-0a1b'"]
 
 
 def test_a_sweep_stands_for_its_best_trial_where_a_model_is_expected(runs):

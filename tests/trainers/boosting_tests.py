@@ -1,5 +1,6 @@
 """Tests of boosted trees, whatever the library: those of xgboost and lightgbm inherit them."""
 
+import re
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -189,6 +190,22 @@ class BoostingTests:
             self.fit(
                 tmp_path, real_dataset("iris"), num_boost_round=5, checkpoint={"best": {"monitor": "test/nothing"}}
             )
+
+    @pytest.mark.parametrize(
+        ("word", "said"),
+        [
+            ("run.checkpoint.best.monitor=validation_0-logloss", "run.checkpoint.best.monitor: this run reports no"),
+            ("trainer.early_stopping.monitor=validation_0-logloss", "trainer.early_stopping.monitor: this run reports no"),
+            ("run.stop.bounds={val/nothing: {min: 0.1}}", "run.stop.bounds: this run reports no val/nothing"),
+            ("run.stop.target={val/f1: 0.9}", "run.stop.target: this run reports no val/f1"),
+            ("run.checkpoint.best.mode=max", "run.checkpoint.best.mode=max: a smaller val/"),
+            ("trainer.early_stopping.mode=max", "trainer.early_stopping.mode=max: a smaller val/"),
+        ],
+    )
+    def test_what_rounds_cannot_be_judged_by_is_refused_before_anything_starts(self, tmp_path, word, said):
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            rtrain.fit(self.trainer, ["num_workers=0", f"run.root_dir={tmp_path}", word])
+        assert not list(tmp_path.iterdir())
 
     def test_constraints_name_features_or_number_them(self, tmp_path):
         rng = np.random.default_rng(0)

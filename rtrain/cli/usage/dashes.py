@@ -10,13 +10,13 @@ from rtrain.cli.usage.errors import Command
 from rtrain.cli.usage.verbs import config_first, is_config
 from rtrain.config.compose.aliases import KEYS
 from rtrain.config.diagnostics.screen import CliWord, render
-from rtrain.config.did_you_mean import closest, to_try
+from rtrain.config.did_you_mean import alike, to_try
 from rtrain.errors import ConfigError
 
-LONG = {"-v": "--verbose", "-q": "--quiet"}
+LONG = {"-v": "--verbose", "-q": "--quiet", "-b": "--batch_size", "-j": "--workers", "-a": "--arch", "-wd": "--weight_decay"}
 """Letters of other tools -> their options."""
-LIKE_AN_OPTION = 0.75
-"""How alike a word and an option have to be for the option to be meant."""
+BEFORE_OVERRIDES = ("--cfg-options", "--cfg_options", "--opts", "--override", "--overrides", "--set", "--hparams")
+"""Options of other tools that overrides follow."""
 
 
 class WithOverrides(Command):
@@ -30,9 +30,9 @@ class WithOverrides(Command):
         """
         before = ["rtrain", str(ctx.info_name)]
         moved = config_first(args) if ctx.info_name == "fit" else None
-        configs = [one for one in moved or () if is_config(one)]
-        if moved is not None and configs and configs != moved[:1]:
-            rest = [one for one in moved[1:] if one not in configs]
+        configs = list(dict.fromkeys([*(moved or ())[:1], *(one for one in moved or () if is_config(one))]))
+        if moved is not None and len(configs) > 1:
+            rest = [one for one in moved if one not in configs]
             each = " && ".join(shlex.join([*before, one, *rest]) for one in configs)
             problem = render("a command trains one config", CliWord([*before, *args], len(before)))
             raise ConfigError(problem, "  " + to_try(each))
@@ -67,6 +67,9 @@ def without_dashes(args: Sequence[str], known: Mapping[str, bool]) -> tuple[int 
         if known.get(word) and following is not None:
             kept += [word, following]
             position += 1
+        elif name in BEFORE_OVERRIDES and "=" in (value or following or ""):
+            first = position if first is None else first
+            moved += [value] if value else []
         elif _is_override(name, known):
             first = position if first is None else first
             if not is_set and following is not None and "=" not in following and not following.startswith("--"):
@@ -84,7 +87,7 @@ def _is_override(name: str, known: Mapping[str, bool]) -> bool:
         return True
     if not name.startswith("--") or name in known or not bare.replace(".", "").replace("/", "").isidentifier():
         return False
-    return bare in KEYS or "." in bare or closest(name, known, LIKE_AN_OPTION) is None
+    return bare in KEYS or "." in bare or alike(bare, [one.lstrip("-").replace("-", "_") for one in known]) is None
 
 
 def _way_out(command: Sequence[str]) -> str | None:

@@ -32,6 +32,9 @@ KEYS = {
 GROUPS = {name: f"trainer/{name}" for name in ("model", "optimizer", "scheduler", "loss", "metrics")}
 """Short name of a config group -> the group; its package is the same with dots."""
 
+TRIAL_SCHEDULER = "sweep.scheduler"
+"""The part of a sweep that is chosen in a config group, as the parts of a trainer are."""
+
 CHOOSABLE = ("trainer", "dataset", "sweep")
 """Groups whose choice may be taken back with ``=null``."""
 
@@ -92,6 +95,8 @@ def expand_word(word: str) -> list[str]:
         return [f"~{dotted}"]
     if dotted.replace(".", "/") in GROUPS.values():
         return [_choice(sign, dotted, value)]
+    if key == TRIAL_SCHEDULER and _is_option(value) and sign in ("", "+", "++"):
+        return [f"{key.replace('.', '/')}={value}"]
     if _ONE_OF_SEVERAL.fullmatch(dotted) and _is_option(value) and sign in ("", "+", "++"):
         return [f"{sign.replace('++', '')}dataset@{dotted}={value}"]
     return [f"{sign}{key}" + ("" if value is None else f"={value}")]

@@ -136,7 +136,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         typed = places.of_word(below[0]) if one.lacks_type and below else None
         if typed is not None:
             return without_type(wrong, one.key, one.message, typed).as_error()
-        word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
+        word, meant = one.word, _nearest(one, wrong)
         if word is None and isinstance(place, CliWord):
             word = split_word(place.command[place.index])[2]
             meant = wrong.translated(one.key, word) or _choice(word, one.known)
@@ -150,12 +150,20 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         return Diagnostic(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:
-        meant = closest(one.word, one.known) if one.word is not None else None
+        meant = _nearest(one, wrong)
         suggestion = f" ({did_you_mean(meant)})" if meant else ""
         lines.append(f"  {one.key}: {one.message}{suggestion}{_at(places.of(one.key))}")
     if len(problems) > MOST:
         lines.append(f"  and {len(problems) - MOST} more")
     return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _nearest(problem: Problem, wrong: WrongKeys) -> str | None:
+    """Return the known name that is meant by one that is not: what other tools call so, or the one it misspells."""
+    if problem.word is None:
+        return None
+    where = problem.key.removesuffix(f".{problem.word}")
+    return wrong.translated(where, problem.word) or closest(problem.word, problem.known)
 
 
 def _chosen_by_type(request: Request, problems: Sequence[Problem], values: Values) -> Diagnostic | None:

@@ -23,7 +23,7 @@ from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
-from rtrain.config.diagnostics.meant.schema_keys import key_of_class
+from rtrain.config.diagnostics.meant.schema_keys import key_of_class, names_of
 from rtrain.config.diagnostics.meant.spelled import of_sweeper
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full
 from rtrain.config.diagnostics.meant.values import Values
@@ -102,6 +102,9 @@ class _Explainer:
         if form is not None:
             return replace(form, place=place)
         key = group.replace("/", ".")
+        trainer = dict(self.wrong_keys.keys.confs).get("trainer")
+        if group in GROUPS.values() and trainer is not None and key.rpartition(".")[2] not in names_of(trainer):
+            return self.wrong_keys.explain(key, place, trainer)
         named = [self.wrong_keys.translated(one, option) for one in (f"{key}.type", key)]
         meant = next((one for one in named if one in options), None) or closest(option, options)
         note = there_are(options, most=len(options))

@@ -168,7 +168,9 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
 
 def _target(node: Any, where: str) -> str:
     if not isinstance(node, Mapping):
-        raise TargetError(where, f"must be a mapping with a _target_, not {as_written(node)}", None, _is_built)
+        name = node if isinstance(node, str) and node.isidentifier() else "Class"
+        hint = f"  by its class: {{_target_: package.{name}}}"
+        raise TargetError(where, f"must be a mapping with a _target_, not {as_written(node)}", hint, _is_built)
     target = node.get("_target_")
     if not isinstance(target, str):
         raise TargetError(where, "has no _target_", f"  its class is its _target_: {where}={{_target_: package.Class}}")

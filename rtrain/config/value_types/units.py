@@ -17,7 +17,9 @@ from omegaconf.errors import ValidationError
 from rtrain.config.value_types.numeric import is_number
 
 _NUMBER_AND_UNIT = re.compile(r"\s*\d*\.?\d+\s*[A-Za-z].*")
-_CLOCK = re.compile(r"\d+:[0-5]\d:[0-5]\d(\.\d+)?|P(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
+_DAYS = re.compile(r"(\d+)(?:-|:(?=\d+:\d+:))(?=\d+:\d+:\d+$)")
+"""The days of ``1-12:00:00`` and ``01:12:00:00``."""
+_CLOCK = re.compile(r"(\d+ days )?\d+:[0-5]\d:[0-5]\d(\.\d+)?|P(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 """``1:30:00`` and ISO 8601's ``PT1H30M``."""
 _NO_MINUTES = re.compile(r"\s*\d+\s*h\s*[0-5]?\d")
 """``1h30``."""
@@ -51,7 +53,7 @@ class BytesNode(OwnNode, IntegerNode):
 NODES = {"seconds": (FloatNode, SecondsNode), "bytes": (IntegerNode, BytesNode)}
 """What the name of a key ends with -> the node that OmegaConf gives it, and the one that reads units."""
 PATTERNS = {
-    "seconds": r"^\s*(\d*\.?\d+\s*[A-Za-z]+\s*)+(\d+)?$|^\d+:\d\d:\d\d|^P[\dDTHMS.]+$",
+    "seconds": r"^\s*(\d*\.?\d+\s*[A-Za-z]+\s*)+(\d+)?$|^(\d+[-:])?\d+:\d\d:\d\d|^P[\dDTHMS.]+$",
     "bytes": r"^\s*\d*\.?\d+\s*[A-Za-z]+\s*$",
 }
 """The same -> the texts that it takes as well as numbers, for the JSON schema."""
@@ -101,6 +103,7 @@ def seconds(text: str) -> float:
     """
     if _NO_MINUTES.fullmatch(text):
         text = f"{text}m"
+    text = _DAYS.sub(r"\1 days ", text)
     if not _NUMBER_AND_UNIT.fullmatch(text) and not _CLOCK.fullmatch(text):
         raise ValueError(text)
     import pandas as pd  # takes a while, and few configs have a duration

@@ -14,7 +14,7 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.base import SCHEDULE_LENGTHS, Job
 from rtrain.trainers.loops.directions import Directions, check_modes, not_reported
 from rtrain.trainers.loops.epochs.conf import EpochsConf
-from rtrain.trainers.loops.monitor import goal_names
+from rtrain.trainers.loops.monitor import metrics_named
 from rtrain.trainers.loops.tasks import metric_names, usual_monitor
 
 AUTO = "auto"
@@ -288,12 +288,8 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
         raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
     check_modes(job.conf.run.checkpoint.best, conf, Directions(), default_monitor(conf.evaluate_split, info))
     known = judged_metrics(conf.evaluate_split, info, more)
-    watched = {"run.checkpoint.best.monitor": job.conf.run.checkpoint.best.monitor}
-    if conf.early_stopping is not None:
-        watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor
-    named = [*watched.items(), *((key, name) for name, key in goal_names(job.conf.run.stop).items())]
-    for key, name in named:
-        if name is not None and name not in known:
+    for key, name in metrics_named(job.conf.run, conf):
+        if name not in known:
             raise not_reported(key, name, known)
     if conf.global_batch_size is not None and conf.global_batch_size < workers:
         raise ConfigError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.config.run_conf import BestConf, StopConf
+from rtrain.config.run_conf import BestConf, RunConf, StopConf
 from rtrain.trainers.loops.directions import Directions, check_modes, monitored
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
@@ -93,3 +93,19 @@ class StopConditions:
 def goal_names(conf: StopConf) -> dict[str, str]:
     """Return the metrics that can end a run, with the key that names each."""
     return dict.fromkeys(conf.bounds, "run.stop.bounds") | dict.fromkeys(conf.target, "run.stop.target")
+
+
+def metrics_named(run: RunConf, trainer: Any) -> list[tuple[str, str]]:
+    """Return each key of a config that names a metric to judge by, with the metric.
+
+    Args:
+        run: The section ``run``.
+        trainer: The trainer's conf, which may stop early.
+    """
+    early = getattr(trainer, "early_stopping", None)
+    watched = {
+        "run.checkpoint.best.monitor": run.checkpoint.best.monitor,
+        "trainer.early_stopping.monitor": None if early is None else early.monitor,
+    }
+    goals = [(key, name) for name, key in goal_names(run.stop).items()]
+    return [*((key, name) for key, name in watched.items() if name is not None), *goals]

@@ -88,6 +88,7 @@ def _check_used(given: Mapping[str, Any], conf: type) -> None:
         TargetError: Names the key.
     """
     made = make_arguments(given, conf)
+    _check_installed(made)
     for name in OF_OPTIMIZERS:
         rest = {other: value for other, value in given.items() if other != name}
         default = getattr(TrainingArguments, name, None)
@@ -100,6 +101,19 @@ def _check_used(given: Mapping[str, Any], conf: type) -> None:
     if given.get("warmup_steps") and made.lr_scheduler_type.value == "constant":
         hint = to_try("trainer.arguments.lr_scheduler_type=constant_with_warmup")
         raise TargetError("trainer.arguments.warmup_steps", "has no effect: lr_scheduler_type=constant has none", hint)
+
+
+def _check_installed(arguments: TrainingArguments) -> None:
+    """Refuse an optimizer whose package is missing.
+
+    Raises:
+        TargetError: It says which package that is.
+    """
+    try:
+        Trainer.get_optimizer_cls_and_kwargs(arguments)
+    except (ImportError, ValueError, TypeError) as error:
+        if isinstance(error, ImportError) or "import" in str(error) or "install" in str(error):
+            raise TargetError("trainer.arguments.optim", f"{arguments.optim.value}: {first_line(error)}") from error
 
 
 def _options(arguments: TrainingArguments) -> Any:

@@ -20,11 +20,16 @@ KNOWN = {"--multirun": False, "-m": False, "--config-dir": True, "--help": False
         ("resnet --trainer.max-epochs 3 --batch-size=32", "resnet trainer.max_epochs=3 batch_size=32"),
         ("resnet --optimizer.nesterov --multirun", "resnet --multirun optimizer.nesterov=true"),
         ("RUN -o a.csv --seed 1", "RUN -o a.csv seed=1"),
+        ("resnet -b 64", "resnet batch_size=64"),
+        ("resnet --cfg-options lr=0.1 seed=1", "resnet lr=0.1 seed=1"),
+        ("resnet --set lr=0.1", "resnet lr=0.1"),
+        ("resnet --opts=lr=0.1", "resnet lr=0.1"),
+        ("resnet --log-dir logs", "resnet log_dir=logs"),  # which is no --config-dir
     ],
 )
 def test_overrides_lose_their_dashes(typed, meant):
     first, words = without_dashes(typed.split(), KNOWN)
-    assert typed.split()[first].startswith("--")
+    assert typed.split()[first].startswith("-")
     assert words == meant.split()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -536,3 +537,58 @@ def test_another_optimizer_drops_what_the_files_give_to_theirs():
     ):
         raise error
     assert attempt in str(caught.value)
+
+
+LENGTHS = ("epochs", "num_epochs", "steps", "max_iter", "iterations", "max_seconds", "rounds", "num_boost_round")
+"""What tools call the length of a run."""
+ABOUT_OTHERS = (
+    *("validation", "val_loop", "evaluation", "eval_config", "min_validation_period", "checkpointing", "ckpt"),
+    *("saver", "logging", "log_config", "warmup", "lr_decay", "lr_schedule", "save_interval", "earlystop", "freeze"),
+)
+"""Sections in which it is the length of something else."""
+
+
+@pytest.mark.parametrize("config", ["mlp", "xgboost"])
+@pytest.mark.parametrize("section", ABOUT_OTHERS)
+def test_the_length_of_something_else_is_not_that_of_the_run(section, config):
+    for name in LENGTHS:
+        said = refused(config, f"{section}.{name}=3")
+        assert not re.search(r"try: .*trainer\.(max_\w+|num_boost_round)=3", said), said
+
+
+@pytest.mark.parametrize("trainer", sorted(set(schemas().trainer) - {"torch"}))
+@pytest.mark.parametrize("part", ["optimizer=Adam", "loss=MSELoss", "scheduler=foo", "metrics=f2"])
+def test_a_part_that_a_trainer_lacks_is_told_at_once(part, trainer):
+    config = {"tensorflow": "keras", "transformers": "transformers"}.get(trainer, trainer)
+    said = refused(config, part)
+    tried = re.search(r"try: rtrain fit (.*)", said)
+    if tried is None:
+        return
+    again = None
+    try:
+        again = refused(*shlex.split(tried[1]))
+    except pytest.fail.Exception:
+        return  # it is accepted
+    assert "there is no key" not in again, again
+
+
+@pytest.mark.parametrize(
+    ("word", "tried"),
+    [
+        ("lr=tune.choice([0.1, 0.01])", "lr=0.1,0.01"),
+        ("lr=tune.grid_search([0.1,0.01])", "lr=0.1,0.01"),
+        ("lr=uniform(0.1, 0.2)", "'lr=interval(0.1,0.2)'"),
+        ("lr=tune.loguniform(1e-4, 1e-1)", "'lr=tag(log,interval(1e-4,1e-1))'"),
+    ],
+)
+def test_what_another_tool_draws_is_what_a_sweep_tries(word, tried):
+    assert f"try: rtrain fit mlp {tried}" in refused("mlp", word)
+
+
+@pytest.mark.parametrize("option", ["asha", "hyperband", "median", "none"])
+def test_the_scheduler_of_a_sweep_is_chosen_with_dots_too(option):
+    composed = []
+    for word in (f"sweep.scheduler={option}", f"sweep/scheduler={option}"):
+        with Session("mlp", [word], schemas()) as session:
+            composed.append(session.request.compose().sweep)
+    assert composed[0] == composed[1]

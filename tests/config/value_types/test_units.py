@@ -19,7 +19,11 @@ from rtrain.config.schema import ClusterConf, RtrainConf
 from rtrain.config.value_types.units import num_bytes, seconds, unit_of, with_units
 from rtrain.schemas import schemas
 
-DURATIONS = {"90s": 90.0, "5m": 300.0, "1h": 3600.0, "1h30m": 5400.0, "500ms": 0.5, "2 days": 172800.0, "1.5h": 5400.0}
+DURATIONS = {"90s": 90.0, "5m": 300.0, "1h": 3600.0, "1h30m": 5400.0, "500ms": 0.5, "2 days": 172800.0, "1.5h": 5400.0} | {
+    "0:12:00": 720.0,
+    "00:12:00:00": 43200.0,
+    "1-12:00:00": 129600.0,
+}
 DURATIONS |= {"1h30": 5400.0, "1:30:00": 5400.0, "PT1H30M": 5400.0, "P1D": 86400.0, "10 min": 600.0, "1d12h": 129600.0}
 SIZES = {"2GiB": 2 * 2**30, "1.5GB": 1_500_000_000, "500MB": 500_000_000, "100 MiB": 100 * 2**20}
 WRONG = ["fast", "5q", "h", "-5m", "1y", "NaT", "1:30", ""]

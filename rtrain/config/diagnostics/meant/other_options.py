@@ -15,6 +15,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.configs import config_of_choice
+from rtrain.config.diagnostics.meant.schema_keys import names_of
 from rtrain.config.diagnostics.meant.words import Meaning, words_of
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
@@ -90,6 +91,8 @@ def own_form(
     if group not in GROUPS.values() or conf is None or not getattr(conf, "foreign", ()):
         return None
     meant = _in_its_words(conf, name, option.partition(",")[0])
+    if meant is None and name not in names_of(conf):
+        return None
     if meant is not None and isinstance(place, FileLocation):
         return Diagnostic(message, place, meant.value or meant.key)
     if meant is None or not isinstance(place, CliWord):

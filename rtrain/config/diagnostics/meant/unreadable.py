@@ -8,6 +8,8 @@ _KEY = r"[+~]{0,2}[A-Za-z_][\w.@/-]*"
 _SEPARATED = re.compile(rf"({_KEY})\s*(?:==+|:=|=:|=|:|\s)\s*([^\s=:].*)", re.DOTALL)
 _PAIR = re.compile(r"([\w./]+)\s*=\s*([^,=\[\](){}]+)")
 _PAIRS = re.compile(rf"(?:dict)?[\[({{]?\s*({_PAIR.pattern}(?:\s*,\s*{_PAIR.pattern})*)\s*[\])}}]?")
+_TOOL = r"(?:[A-Za-z]\w*\.)?"
+"""What stands before a function of another tool: ``tune.``, ``hp.``."""
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
@@ -28,10 +30,19 @@ def readable_words(sign: str, key: str, value: str) -> list[str]:
     inside = _PAIRS.fullmatch(value)
     pairs = [f"{name}: {one}" for name, one in _PAIR.findall(inside[1])] if inside is not None else []
     quoted = value.replace('"', '\\"')
-    if drawn := re.fullmatch(r"(log)?uniform\(([^(),]+), ?([^(),]+)\)", value):
-        interval = f"interval({drawn[2]},{drawn[3]})"
-        return [f"{sign}{key}={f'tag(log,{interval})' if drawn[1] else interval}"]
+    if (drawn := _drawn(value)) is not None:
+        return [f"{sign}{key}={drawn}"]
     return [*([f"{sign}{key}={{{', '.join(pairs)}}}"] if pairs else []), f'{sign}{key}="{quoted}"']
+
+
+def _drawn(value: str) -> str | None:
+    """Return what a sweep tries where a function of another tool draws it: ``tune.choice([1, 2])``; None for others."""
+    if interval := re.fullmatch(rf"{_TOOL}(log)?uniform\(([^(),]+), ?([^(),]+)\)", value):
+        between = f"interval({interval[2]},{interval[3]})"
+        return f"tag(log,{between})" if interval[1] else between
+    if listed := re.fullmatch(rf"{_TOOL}(?:choice|grid_search|categorical)\(\[([^\[\]()]+)\]\)", value):
+        return re.sub(r",\s+", ",", listed[1])
+    return None
 
 
 def closed(value: str) -> tuple[str, str] | None:

@@ -236,6 +236,10 @@ def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
     if shares and kept:
         yield f"{shown}={{{','.join(map(':'.join, zip(kept[-len(shares) + 1 :], shares[1:], strict=True)))}}}"
         return
+    number = number_in(value)
+    if kept and isinstance(number, float) and 0.5 < number < 1:  # what most of the rows are for
+        yield f"{shown}.{kept[-1]}={round(1 - number, 6):g}"
+        return
     hints = hints_of(conf)
     wanted: tuple[type, ...] = (str,) if number_in(value) is None else (int, float)
     if number_in(value) is None and value[:1].isdigit():

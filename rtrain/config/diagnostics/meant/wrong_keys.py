@@ -40,6 +40,10 @@ PARTS = ("trainer.scheduler", "trainer.early_stopping", "run.checkpoint", "sweep
 """Parts whose names in other tools say what the keys below them are about: ``lr_scheduler.patience`` stops no run."""
 OF_RUNS = ("run", "scaling", "cluster", "sweep", "smoke")
 """Sections in which users do not look for the keys of a data set or a trainer."""
+LENGTHS = ("max_epochs", "max_steps", "max_seconds", "num_boost_round")
+"""Keys that say how long a run is: what other tools call so in a section about something else is not that."""
+_NO_RUN = re.compile(r"val|eval|test|checkpoint|ckpt|sav(e|ing)|log|warm|decay|schedul|period|interval|early|patience|freez")
+"""What such a section is about."""
 MOST_INSIDE = 4
 """Most keys of an unknown section that a message places."""
 
@@ -91,6 +95,8 @@ class WrongKeys:
         why: str | None = None
         part = self._part_about(key)
         for meaning in map(partial(_as_choice, key), self._meanings(key, value, owner)):
+            if self._is_no_length(key, meaning.key):
+                continue
             if meaning.sentence is not None:
                 return Diagnostic(message, place, note=meaning.sentence)
             if self._is_far(key, meaning.key, part):
@@ -141,6 +147,12 @@ class WrongKeys:
             is_same = plain(meant.rpartition(".")[2]) == plain(name) or expand_key(name) == meant
             return not is_same and not is_inside(meant, section)
         return part is not None and not is_inside(meant, part)
+
+    def _is_no_length(self, key: str, meant: str) -> bool:
+        """Return whether a key is meant to say how long a run is, by a name in a section about something else."""
+        section = key.rpartition(".")[0]
+        is_unknown = section.rpartition(".")[2] != "" and not self.known.knows(section)
+        return is_unknown and meant.rpartition(".")[2] in LENGTHS and _NO_RUN.search(section.casefold()) is not None
 
     def _part_about(self, key: str) -> str | None:
         """Return the part that the section of a wrong key means: ``trainer.scheduler`` for ``lr_scheduler.x``."""

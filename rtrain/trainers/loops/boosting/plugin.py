@@ -19,6 +19,13 @@ class BoostingPlugin(TrainerPlugin):
     functions_say_modes: ClassVar[bool] = False
     """Whether metric functions of the user's say with each value which way it gets better."""
 
+    def check(self, job: Job) -> None:
+        """Find what is wrong, also with the metrics that the config names."""
+        from rtrain.trainers.loops.boosting.judged import check_named
+
+        super().check(job)
+        check_named(job, self)
+
     def directions(self, conf: Any, allow: Sequence[str]) -> Directions:
         """Return which way the library's own metrics get better."""
         later = self.functions_say_modes and bool(conf.metric_functions)
