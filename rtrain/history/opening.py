@@ -9,8 +9,9 @@ from pathlib import Path
 
 from rtrain.config.files.locations import called
 from rtrain.history.index import read_row
+from rtrain.history.places import Place, find_places
 from rtrain.history.references import existing_run, is_a_sweep
-from rtrain.history.rows import Row
+from rtrain.history.rows import Row, read_facts
 from rtrain.history.watching import RunHere, Watched
 from rtrain.storage.stores import is_url, shown
 
@@ -83,6 +84,21 @@ def all_opened(texts: Sequence[str]) -> Iterator[list[Row]]:
     with ExitStack() as stack:
         rows = (stack.enter_context(opened(one)) for one in dict.fromkeys(texts))
         yield list({row.place: row for row in rows}.values())
+
+
+@contextmanager
+def all_with_trials(texts: Sequence[str]) -> Iterator[list[Row]]:
+    """Give what ``all_opened`` gives, and after each sweep its trials."""
+    with all_opened(texts) as rows:
+        yield list({one.place: one for row in rows for one in (row, *_trials_of(row))}.values())
+
+
+def _trials_of(row: Row) -> Iterator[Row]:
+    """Yield the trials of a sweep, by the names that they have where the sweep is; none of a run."""
+    for place in find_places([row.path]) if row.kind == "sweep" else ():
+        if place.kind == "trial":
+            folder = Path(place.path)
+            yield Row.of(Place(f"{row.place}/{folder.name}", "trial", ""), read_facts(place), folder)
 
 
 @contextmanager

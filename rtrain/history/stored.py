@@ -51,7 +51,7 @@ def bring_record(url: str, into: Path) -> Row:
     else:
         with errors_named(url, "RUN"):
             _bring_sweep(open_folder(url), sweep, into)
-    return Row.of(Place(shown(url), kind, ""), read_facts(Place(str(into), kind, "")), into)
+    return Row.of(Place(shown(url).rstrip("/"), kind, ""), read_facts(Place(str(into), kind, "")), into)
 
 
 def sweep_at(url: str) -> bytes | None:
