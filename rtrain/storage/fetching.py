@@ -117,8 +117,12 @@ def is_alive(run: StoredRun) -> bool:
 
 def was_alive_lately(manifest: Mapping[str, Any]) -> bool:
     """Tell whether the manifest of a copy was written lately by a machine that trains the run, or copies it."""
-    said = _sign_of_life(manifest)
-    return said is not None and abs(datetime.now(UTC) - datetime.fromisoformat(said)) < timedelta(
+    return is_lately(_sign_of_life(manifest))
+
+
+def is_lately(time: str | None) -> bool:
+    """Tell whether a time that another machine wrote is less than two minutes away; False for None."""
+    return time is not None and abs(datetime.now(UTC) - datetime.fromisoformat(time)) < timedelta(
         seconds=LATELY_SECONDS
     )
 

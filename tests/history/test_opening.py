@@ -84,7 +84,7 @@ def test_the_log_of_a_copy_is_printed(more, runs, store, capsys):
     assert said(capsys, "logs", f"file://{store / runs[0]}", *more) == (0, f"log of {runs[0].name}\n")
 
 
-@pytest.mark.parametrize("verb", ["logs", "attach", "reproduce"])
+@pytest.mark.parametrize("verb", ["logs", "reproduce"])
 def test_of_a_sweep_in_a_store_a_trial_is_named(verb, runs, store, capsys):
     assert run(["runs", verb, f"file://{store / runs[3]}"]) == 2
     assert "each of its trials is a run" in capsys.readouterr().err
@@ -205,3 +205,9 @@ def test_what_is_exported_of_copies_can_be_chosen(runs, store, capsys):
     told, table = exported(capsys, *urls, "-w", "lr == 0.01 or paper in tags")
     assert told == "5 events of 2 runs -> events.csv\n"
     assert {line.split(",")[0] for line in table.splitlines()[1:]} == {"330826/1", "0a1b"}
+
+
+def test_a_run_of_a_store_is_no_sweep(runs, store, capsys):
+    url = f"file://{store / runs[0]}"
+    assert run(["sweep", "show", url]) == 2
+    assert f"{url} is no sweep" in capsys.readouterr().err
