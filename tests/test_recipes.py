@@ -68,19 +68,40 @@ def test_every_trainer_and_every_strategy_has_a_recipe():
     assert {getattr(conf, "strategy", "none") for conf in found} - {"none"} == set(STRATEGIES)
 
 
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("on_workers", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_all_recipes_pass_their_smoke_blocks(tmp_path, on_workers):
-    names = [name for name in RECIPES if on_workers != ("num_workers=0" in smoke_block(name)["overrides"])]
+def smoked(*, on_workers):
+    """The recipes whose smoke blocks want workers of Ray, or those of which none does."""
+    return [name for name in RECIPES if on_workers != ("num_workers=0" in smoke_block(name)["overrides"])]
+
+
+def smoke_words(names):
     folders = [str(RECIPES[name].path) for name in names]
-    command = [RTRAIN, "smoke", *folders, "--junit", "smoke.xml", "--max-seconds", "400"]  # a busy machine is no miss
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "smoke.xml").iter("testcase")}
+    return ["smoke", *folders, "--junit", "smoke.xml", "--max-seconds", "400"]  # a busy machine is no miss
+
+
+def assert_tried(names, junit):
+    cases = {case.get("name"): case for case in ElementTree.parse(junit).iter("testcase")}
     assert set(cases) == set(names)
     skipped = {name for name, case in cases.items() if case.find("skipped") is not None}
     by_hand = set() if find_spec("deepspeed") else {"char-gpt-deepspeed"}
     assert skipped == by_hand & set(names), "only DeepSpeed is built by hand"
+
+
+@pytest.mark.timeout(1200)
+def test_recipes_of_one_process_pass_their_smoke_blocks(tmp_path, monkeypatch, capsys):
+    """In the process of the tests: most of the time would go by importing what other tests import there, too."""
+    monkeypatch.chdir(tmp_path)
+    names = smoked(on_workers=False)
+    assert run(smoke_words(names)) == 0, capsys.readouterr().out
+    assert_tried(names, tmp_path / "smoke.xml")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_recipes_of_several_workers_pass_their_smoke_blocks(tmp_path):
+    names = smoked(on_workers=True)
+    done = subprocess.run([RTRAIN, *smoke_words(names)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_tried(names, tmp_path / "smoke.xml")
 
 
 def test_recipes_are_listed_and_shown(capsys):

@@ -29,15 +29,19 @@ def options() -> None:
 @sweeps.command("show", cls=Command)
 def show(
     sweep: Annotated[
-        str, typer.Argument(help="A sweep: its folder, last, last:NAME or its short id.", metavar="SWEEP")
+        str,
+        typer.Argument(
+            help="A sweep: its folder, last, last:NAME, its short id, or the URL of its copy.", metavar="SWEEP"
+        ),
     ],
 ) -> None:
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
     from rtrain.displays.sweep_lines import report_lines
-    from rtrain.history.references import find_run
+    from rtrain.history.opening import record_of
     from rtrain.sweeps.record.sweep_record import load_record
 
-    say("\n".join(report_lines(load_record(find_run(sweep)))))
+    with record_of(sweep) as folder:
+        say("\n".join(report_lines(load_record(folder))))
 
 
 def find_sweep_folder(place: str, *, trust: bool) -> Path | None:

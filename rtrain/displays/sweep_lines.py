@@ -18,6 +18,7 @@ from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import read_text
+from rtrain.runs.labels import read_labels
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
@@ -101,7 +102,7 @@ def report_lines(record: SweepRecord) -> list[str]:
     is_killed = record.status == "running" and not is_locked(record.folder)
     damaged = any(row[1] == DAMAGED for row in rows)
     state = "running, but by no process of this machine" if is_killed else record.status
-    lines = [f"{shown(record.folder)}: {state}", "", *table]
+    lines = [f"{shown(record.folder)}: {state}", *_label_lines(record.folder), "", *table]
     if failures := _failures(record):
         lines += ["", *failures]
     best = record.best
@@ -112,6 +113,12 @@ def report_lines(record: SweepRecord) -> list[str]:
     if is_killed or (record.status != "running" and (_is_unfinished(record) or failures or damaged)):
         lines += ["", f"to go on: rtrain resume {shlex.quote(shown(record.folder))}"]
     return lines
+
+
+def _label_lines(folder: Path) -> list[str]:
+    labels = read_labels(folder)
+    told = {"tags": ", ".join(labels.tags), "note": labels.note}
+    return [f"{name}: {printable(text)}" for name, text in told.items() if text]
 
 
 def _is_unfinished(record: SweepRecord) -> bool:

@@ -54,7 +54,7 @@ def _entries(row: Row) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], Mapp
     """Yield place, metrics and other values of each event; none of a run whose events can't be read."""
     try:
         for event in read_events(events_file(row.path)):
-            place = {"run": row.id, "path": str(row.path), "step": event.step, "epoch": event.epoch, "time": event.time}
+            place = {"run": row.id, "path": row.place, "step": event.step, "epoch": event.epoch, "time": event.time}
             yield place, event.metrics, event.values
     except (OSError, ConfigError):
         return

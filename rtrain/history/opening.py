@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rtrain.config.files.locations import called
 from rtrain.history.index import read_row
-from rtrain.history.references import existing_run, is_a_sweep
-from rtrain.history.rows import Row
-from rtrain.history.watching import RunHere, Watched
+from rtrain.history.places import Place, find_places
+from rtrain.history.references import existing_run, find_run, is_a_sweep
+from rtrain.history.rows import Row, read_facts
+from rtrain.history.watching import Watched, WatchedHere
 from rtrain.storage.stores import is_url, shown
 
 
@@ -34,6 +35,20 @@ def opened(text: str) -> Iterator[Row]:
 
 
 @contextmanager
+def record_of(text: str) -> Iterator[Path]:
+    """Give the folder that a word stands for, whatever is there; or the one that the record of a copy is brought into.
+
+    Raises:
+        ConfigError: It is one of several runs, or the store refuses or does not answer.
+    """
+    if not is_url(text):
+        yield find_run(text)
+        return
+    with opened(text) as row:
+        yield row.path
+
+
+@contextmanager
 def opened_run(text: str) -> Iterator[Row]:
     """Give what ``opened`` gives, unless that is a sweep.
 
@@ -46,35 +61,24 @@ def opened_run(text: str) -> Iterator[Row]:
         yield row
 
 
-def sweep_here(text: str) -> Path | None:
-    """Return the folder of the sweep that a word stands for; None for a run, and for what is in a store.
-
-    Raises:
-        ConfigError: It is one of several runs, or none.
-    """
-    row = None if is_url(text) else read_row(existing_run(text))
-    return row.path if row is not None and row.kind == "sweep" else None
-
-
 @contextmanager
 def watched(text: str) -> Iterator[Watched]:
-    """Give the run that a word or a URL stands for, to be watched.
+    """Give the run, trial or sweep that a word or a URL stands for, to be watched.
 
     Raises:
-        ConfigError: It is one of several runs, none, or a sweep, or the store refuses or does not answer.
+        ConfigError: It is one of several runs, or none, or the store refuses or does not answer.
     """
     if not is_url(text):
-        with opened_run(text) as row:
-            yield RunHere(row.path)
+        yield WatchedHere(read_row(existing_run(text)).path)
         return
     from rtrain.history.stored import sweep_at
+    from rtrain.history.stored_sweep import StoredSweep
     from rtrain.storage.fetching import stored_run
     from rtrain.storage.stored_record import StoredRecord
 
     with folder_for(text) as folder:
-        if sweep_at(text) is not None:
-            raise is_a_sweep(text, folder)
-        yield StoredRecord(stored_run(text), folder)
+        is_run = sweep_at(text) is None
+        yield StoredRecord(stored_run(text), folder) if is_run else StoredSweep(text, folder)
 
 
 @contextmanager
@@ -83,6 +87,21 @@ def all_opened(texts: Sequence[str]) -> Iterator[list[Row]]:
     with ExitStack() as stack:
         rows = (stack.enter_context(opened(one)) for one in dict.fromkeys(texts))
         yield list({row.place: row for row in rows}.values())
+
+
+@contextmanager
+def all_with_trials(texts: Sequence[str]) -> Iterator[list[Row]]:
+    """Give what ``all_opened`` gives, and after each sweep its trials."""
+    with all_opened(texts) as rows:
+        yield list({one.place: one for row in rows for one in (row, *_trials_of(row))}.values())
+
+
+def _trials_of(row: Row) -> Iterator[Row]:
+    """Yield the trials of a sweep, by the names that they have where the sweep is; none of a run."""
+    for place in find_places([row.path]) if row.kind == "sweep" else ():
+        if place.kind == "trial":
+            folder = Path(place.path)
+            yield Row.of(Place(f"{row.place}/{folder.name}", "trial", ""), read_facts(place), folder)
 
 
 @contextmanager

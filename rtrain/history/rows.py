@@ -7,7 +7,7 @@ import platform
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -146,20 +146,31 @@ def _live_status(path: Path, host: object) -> str:
 def read_facts(place: Place) -> dict[str, Any]:
     """Return what the files of a run, a trial or a sweep say, as plain data. Whatever they hold, it is a row."""
     path = Path(place.path)
-    name = SWEEP if place.kind == "sweep" else FILE_NAME
+    return facts_of(place, lambda: read_json(path, file_of(place.kind)), read_labels(path))
+
+
+def file_of(kind: str) -> str:
+    """Return the name of the file that says what a run, a trial or a sweep is."""
+    return SWEEP if kind == "sweep" else FILE_NAME
+
+
+def facts_of(place: Place, read: Callable[[], Any], labels: Labels) -> dict[str, Any]:
+    """Return what the file of a run, a trial or a sweep says, which may be kept elsewhere, in a store say.
+
+    Args:
+        place: Where it is.
+        read: Returns the content of the file.
+        labels: Those of the run.
+    """
+    name = file_of(place.kind)
     try:
-        stored = read_json(path, name)
+        stored = read()
         found = _sweep_facts(stored) if place.kind == "sweep" else _facts_of(stored)
     except FileNotFoundError:
         found = {"status": DAMAGED, "problem": f"there is no {FILE_NAME}"}
     except (*ERRORS, RtrainError) as error:
         found = {"status": DAMAGED, "problem": f"its {name} can't be read: {what_is_wrong(error)}"}
-    return _named(place, found, read_labels(path))
-
-
-def manifest_facts(place: Place, manifest: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
-    """Return what the manifest and the labels of a run say that is kept elsewhere, in a store say."""
-    return _named(place, _run_facts(manifest), labels)
+    return _named(place, found, labels)
 
 
 def _named(place: Place, found: dict[str, Any], labels: Labels) -> dict[str, Any]:

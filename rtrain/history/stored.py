@@ -5,33 +5,66 @@ They are read each time: no index holds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from rtrain.history.places import SWEEP, Place
-from rtrain.history.rows import Row, manifest_facts, read_facts
+from rtrain.history.rows import Row, facts_of, read_facts
+from rtrain.runs.filesystem.plain_files import parse_json
 from rtrain.runs.labels import FILE_NAME as LABELS
-from rtrain.runs.labels import Labels, labels_of
+from rtrain.runs.labels import Labels
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, runs_below, stored_run
-from rtrain.storage.folders import Folder, open_folder, read, read_json
+from rtrain.storage.folders import Folder, open_folder, read
+from rtrain.storage.stored_labels import change_labels, read_labels
 from rtrain.storage.stored_record import StoredRecord
 from rtrain.storage.stores import errors_named, shown
 
 
 def stored_rows(url: str) -> Iterator[Row]:
-    """Yield the runs in a folder of a store: in it, or in the folders below it, as ``run.storage`` has them.
+    """Yield the runs and sweeps in a folder of a store, or in the folders below it, as ``run.storage`` has them.
 
     Raises:
         ConfigError: The store refuses or does not answer.
     """
     with errors_named(url, "FOLDER"):
         home = patiently(lambda: open_folder(url))
-        names = sorted(patiently(home.folders))
-        for folder in (home, *(home.below(name) for name in names if name[0] != ".")):
-            yield from map(_row, runs_below(folder))
+        rows = list(_rows_in(home))
+        yield from rows
+        if not any(row.kind == "sweep" for row in rows):
+            for name in sorted(patiently(home.folders)):
+                yield from _rows_in(home.below(name)) if name[0] != "." else ()
+
+
+def _rows_in(folder: Folder) -> Iterator[Row]:
+    """Yield the runs right below a folder; of a sweep first that, and then its trials."""
+    sweep = _sweep_row(folder)
+    yield from () if sweep is None else [sweep]
+    for run in runs_below(folder):
+        yield _run_row(run, "run" if sweep is None else "trial")
+
+
+def row_at(url: str) -> Row:
+    """Return what a store has at a URL, a run or a sweep, as a row of the list.
+
+    Raises:
+        ConfigError: There is none, or the store refuses or does not answer.
+    """
+    with errors_named(url, "RUN"):
+        sweep = _sweep_row(patiently(lambda: open_folder(url)))
+        return sweep if sweep is not None else _run_row(stored_run(url), "run")
+
+
+def relabel(url: str, change: Callable[[Labels], Labels]) -> None:
+    """Replace the labels of a copy.
+
+    Raises:
+        ConfigError: The store refuses or does not answer.
+    """
+    with errors_named(url, "RUN"):
+        change_labels(open_folder(url), change)
 
 
 def bring_record(url: str, into: Path) -> Row:
@@ -51,7 +84,7 @@ def bring_record(url: str, into: Path) -> Row:
     else:
         with errors_named(url, "RUN"):
             _bring_sweep(open_folder(url), sweep, into)
-    return Row.of(Place(shown(url), kind, ""), read_facts(Place(str(into), kind, "")), into)
+    return Row.of(Place(shown(url).rstrip("/"), kind, ""), read_facts(Place(str(into), kind, "")), into)
 
 
 def sweep_at(url: str) -> bytes | None:
@@ -61,10 +94,14 @@ def sweep_at(url: str) -> bytes | None:
         ConfigError: The store refuses or does not answer.
     """
     with errors_named(url, "RUN"):
-        try:
-            return patiently(lambda: read(open_folder(url), SWEEP))
-        except FileNotFoundError:
-            return None
+        return _sweep_in(open_folder(url))
+
+
+def _sweep_in(folder: Folder) -> bytes | None:
+    try:
+        return patiently(lambda: read(folder, SWEEP))
+    except FileNotFoundError:
+        return None
 
 
 def _bring_sweep(home: Folder, record: bytes, into: Path) -> None:
@@ -77,14 +114,14 @@ def _bring_sweep(home: Folder, record: bytes, into: Path) -> None:
         (into / LABELS).write_bytes(patiently(partial(read, home, LABELS)))
 
 
-def _row(run: StoredRun) -> Row:
-    place = Place(run.folder.url, "run", "")
-    return Row.of(place, manifest_facts(place, run.manifest, _labels(run)))
+def _sweep_row(folder: Folder) -> Row | None:
+    content = _sweep_in(folder)
+    if content is None:
+        return None
+    place = Place(folder.url, "sweep", "")
+    return Row.of(place, facts_of(place, lambda: parse_json(content), read_labels(folder)))
 
 
-def _labels(run: StoredRun) -> Labels:
-    """Return the labels of a copy, as they were when it was copied; those of a file that can't be read are none."""
-    try:
-        return labels_of(patiently(lambda: read_json(run.folder, LABELS)))
-    except (FileNotFoundError, ValueError, TypeError):
-        return Labels()
+def _run_row(run: StoredRun, kind: str) -> Row:
+    place = Place(run.folder.url, kind, "")
+    return Row.of(place, facts_of(place, lambda: run.manifest, read_labels(run.folder)))

@@ -25,7 +25,7 @@ BLOCK_BYTES = 1 << 16
 
 
 class Watched(Protocol):
-    """A run to watch."""
+    """A run or a sweep to watch."""
 
     folder: Path
     """What it writes appears there."""
@@ -37,8 +37,8 @@ class Watched(Protocol):
 
 
 @dataclass
-class RunHere:
-    """A run whose process writes into a folder that this machine has."""
+class WatchedHere:
+    """A run or a sweep whose process writes into a folder that this machine has."""
 
     folder: Path
     poll_seconds: float = 0.3

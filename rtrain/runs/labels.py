@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -33,11 +33,19 @@ class Labels:
         """Return all tags of a run: those of its config that were not removed, then those that were added."""
         return list(dict.fromkeys([*(one for one in configured if one not in self.removed), *self.tags]))
 
-    def tagged(self, added: Sequence[str], removed: Sequence[str]) -> Labels:
+    def tagged(self, added: Sequence[str] = (), removed: Sequence[str] = ()) -> Labels:
         """Return the labels with other tags."""
         tags = [one for one in dict.fromkeys([*self.tags, *added]) if one not in removed]
         gone = [one for one in dict.fromkeys([*self.removed, *removed]) if one not in added]
         return replace(self, tags=tuple(tags), removed=tuple(gone))
+
+    def noted(self, note: str) -> Labels:
+        """Return the labels with a note in place of the one before."""
+        return replace(self, note=note)
+
+    def as_text(self) -> str:
+        """Return what a file of labels holds."""
+        return to_json(asdict(self), indent=2) + "\n"
 
 
 def read_labels(folder: Path) -> Labels:
@@ -61,29 +69,14 @@ def labels_of(stored: Mapping[str, Any]) -> Labels:
     return Labels(tags=tags, removed=removed, note=None if note is None else str(note))
 
 
-def change_tags(folder: Path, added: Sequence[str] = (), removed: Sequence[str] = ()) -> Labels:
-    """Add and remove tags of a run directory or a sweep, and return its labels.
+def change_labels(folder: Path, change: Callable[[Labels], Labels]) -> None:
+    """Replace the labels of a run directory or a sweep.
 
     Raises:
         RunDirError: The folder can't be written.
     """
     with _changing(folder):
-        return _write(folder, read_labels(folder).tagged(added, removed))
-
-
-def change_note(folder: Path, note: str) -> Labels:
-    """Write a note on a run directory or a sweep, in place of the one before, and return its labels.
-
-    Raises:
-        RunDirError: The folder can't be written.
-    """
-    with _changing(folder):
-        return _write(folder, replace(read_labels(folder), note=note))
-
-
-def _write(folder: Path, labels: Labels) -> Labels:
-    write_atomic(folder / FILE_NAME, to_json(asdict(labels), indent=2) + "\n")
-    return labels
+        write_atomic(folder / FILE_NAME, change(read_labels(folder)).as_text())
 
 
 @contextmanager

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.did_you_mean import to_try
 from rtrain.errors import CheckpointError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, best_record, record_of
 from rtrain.runs.filesystem.files import to_json, write_atomic
@@ -117,8 +120,12 @@ def is_alive(run: StoredRun) -> bool:
 
 def was_alive_lately(manifest: Mapping[str, Any]) -> bool:
     """Tell whether the manifest of a copy was written lately by a machine that trains the run, or copies it."""
-    said = _sign_of_life(manifest)
-    return said is not None and abs(datetime.now(UTC) - datetime.fromisoformat(said)) < timedelta(
+    return is_lately(_sign_of_life(manifest))
+
+
+def is_lately(time: str | None) -> bool:
+    """Tell whether a time that another machine wrote is less than two minutes away; False for None."""
+    return time is not None and abs(datetime.now(UTC) - datetime.fromisoformat(time)) < timedelta(
         seconds=LATELY_SECONDS
     )
 
@@ -144,13 +151,23 @@ def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None
         CheckpointError: All checkpoints are damaged.
         ConfigError: The store refuses or does not answer.
     """
+    with appearing(into) as part, errors_named(run.folder.url, "run.storage"):
+        _fill(run, part, notice)
+
+
+@contextmanager
+def appearing(into: Path) -> Iterator[Path]:
+    """Give a folder that becomes ``into`` if the block ends well.
+
+    Raises:
+        RtrainError: The folder is there.
+    """
     if into.exists():
-        raise RtrainError(f"{into} is there already.", "Go on with it: run.resume=" + str(into))
+        raise RtrainError(f"{into} is there already.", to_try(shlex.join(["rtrain", "resume", str(into)])))
     part = into.with_name(f".{into.name}-{secrets.token_hex(3)}.tmp")
     part.mkdir(parents=True)
     try:
-        with errors_named(run.folder.url, "run.storage"):
-            _fill(run, part, notice)
+        yield part
         part.rename(into)
     finally:
         shutil.rmtree(part, ignore_errors=True)

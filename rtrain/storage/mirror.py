@@ -185,10 +185,8 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
     manifest = read_manifest(run_dir)
     _check_records(run_dir, manifest)
     config, own = _config_of(run_dir, manifest)
-    settings = dict(read_yaml(run_dir / "config.yaml")[0].get("run", {})) if own else {}
-    storage = storage or settings.get("storage")
-    if storage is None:
-        raise _no_store(run_dir, manifest)
+    settings = _settings(run_dir) if own else {}
+    storage = storage or store_of(run_dir)
     with locked(run_dir):
         name, run_id = _place_there(run_dir, manifest, own=own)
         folder = check_access(storage, name, key="run.storage").below(run_id)
@@ -199,6 +197,23 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
         manifest.storage = {"url": folder.url, **asdict(ending)}
         manifest.write(run_dir)
     return folder.url, ending
+
+
+def store_of(run_dir: Path) -> str:
+    """Return the ``run.storage`` of a run.
+
+    Raises:
+        ConfigError: It has none, or another account wrote its config.
+    """
+    manifest = read_manifest(run_dir)
+    storage = _settings(run_dir).get("storage") if _config_of(run_dir, manifest)[1] else None
+    if storage is None:
+        raise _no_store(run_dir, manifest)
+    return str(storage)
+
+
+def _settings(run_dir: Path) -> dict[str, Any]:
+    return dict(read_yaml(run_dir / "config.yaml")[0].get("run", {}))
 
 
 def _check_records(run_dir: Path, manifest: Manifest) -> None:

@@ -16,7 +16,7 @@ from rtrain.history import index, rows
 from rtrain.history.index import index_path, list_rows
 from rtrain.history.query.where import matching
 from rtrain.runs.filesystem.lock import locked
-from rtrain.runs.labels import change_note, change_tags
+from rtrain.runs.labels import change_labels
 from rtrain.runs.manifest import read_manifest
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_read_again_that_has_not_changed(project, monkeypatch):
     manifest = read_manifest(run)
     manifest.status = "failed"
     manifest.write(run)
-    change_tags(other, ["good"])
+    change_labels(other, lambda labels: labels.tagged(["good"]))
     found = listed()
     assert sorted(read) == sorted([str(run), str(other)])
     assert (found[run.name].status, found[other.name].get("tags")) == ("failed", ["good"])
@@ -234,8 +234,8 @@ def test_a_sweep_and_its_trials(project):
 def test_labels_replace_what_the_config_says(project):
     run = make_run(project / "runs", config={"run": {"tags": ["a", "b"], "notes": "first"}})
     assert (listed()[run.name].get("tags"), listed()[run.name].get("note")) == (["a", "b"], "first")
-    change_tags(run, ["c"], ["a"])
-    change_note(run, "second")
+    change_labels(run, lambda labels: labels.tagged(["c"], ["a"]))
+    change_labels(run, lambda labels: labels.noted("second"))
     assert (listed()[run.name].get("tags"), listed()[run.name].get("note")) == (["b", "c"], "second")
 
 

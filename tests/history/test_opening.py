@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from made_runs import NOON, make_run, make_sweep
@@ -83,7 +84,7 @@ def test_the_log_of_a_copy_is_printed(more, runs, store, capsys):
     assert said(capsys, "logs", f"file://{store / runs[0]}", *more) == (0, f"log of {runs[0].name}\n")
 
 
-@pytest.mark.parametrize("verb", ["logs", "attach", "reproduce"])
+@pytest.mark.parametrize("verb", ["logs", "reproduce"])
 def test_of_a_sweep_in_a_store_a_trial_is_named(verb, runs, store, capsys):
     assert run(["runs", verb, f"file://{store / runs[3]}"]) == 2
     assert "each of its trials is a run" in capsys.readouterr().err
@@ -185,3 +186,28 @@ def test_a_run_that_falls_silent_is_no_longer_watched(growing, store, capsys):
     growing.send(datetime.now(UTC) - timedelta(minutes=9))
     assert run(["runs", "attach", f"file://{store}"]) == 1
     assert "ended without an error message after step 10" in capsys.readouterr().err
+
+
+def exported(capsys, *words):
+    code, told = said(capsys, "export", *words, "-o", "events.csv", "--force")
+    assert code == 0, told
+    return told, Path("events.csv").read_text()
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_events_of_a_copy_are_exported_as_those_of_the_run(place, runs, store, project, capsys):
+    there, here = (exported(capsys, name) for name in (f"file://{store / runs[place]}/", f"runs/{runs[place]}"))
+    assert there == (here[0], here[1].replace(str(project / "runs"), f"file://{store}"))
+
+
+def test_what_is_exported_of_copies_can_be_chosen(runs, store, capsys):
+    urls = [f"file://{store / one}" for one in (runs[3], runs[0])]
+    told, table = exported(capsys, *urls, "-w", "lr == 0.01 or paper in tags")
+    assert told == "5 events of 2 runs -> events.csv\n"
+    assert {line.split(",")[0] for line in table.splitlines()[1:]} == {"330826/1", "0a1b"}
+
+
+def test_a_run_of_a_store_is_no_sweep(runs, store, capsys):
+    url = f"file://{store / runs[0]}"
+    assert run(["sweep", "show", url]) == 2
+    assert f"{url} is no sweep" in capsys.readouterr().err

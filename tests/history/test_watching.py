@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from made_runs import NOON, make_run
 
-from rtrain.history.watching import MOST_BEFORE, RunHere, watch
+from rtrain.history.watching import MOST_BEFORE, WatchedHere, watch
 from rtrain.runs.events import Event, event_line
 from rtrain.runs.filesystem.lock import Lock
 from rtrain.runs.manifest import read_manifest
@@ -30,7 +30,7 @@ def line(step):
 
 def test_a_run_that_is_over_is_shown_and_left(project):
     run, watcher = make_run(project / "runs", losses=(0.3, 0.2)), Watcher()
-    assert watch(RunHere(run), watcher)
+    assert watch(WatchedHere(run), watcher)
     assert watcher.seen == [("started", run.name), ("event", 10), ("event", 20), ("ended", "succeeded")]
 
 
@@ -49,17 +49,17 @@ def test_reports_are_shown_as_they_are_written_until_the_run_is_over(project):
         manifest.write(run)
         lock.close()
 
-    assert watch(RunHere(run), watcher, wait)
+    assert watch(WatchedHere(run), watcher, wait)
     assert watcher.seen[1:] == [("event", step) for step in (10, 20, 30, 30)] + [("ended", "succeeded")]
 
 
 def test_a_run_whose_process_is_gone_could_not_say_how_it_ended(project):
     run, watcher = make_run(project / "runs", status="running"), Watcher()
-    assert not watch(RunHere(run), watcher)
+    assert not watch(WatchedHere(run), watcher)
     assert watcher.seen[-1] == ("event", 30)
 
 
 def test_of_a_long_run_the_latest_reports_are_shown_first(project):
     run, watcher = make_run(project / "runs", losses=tuple(1.0 for _ in range(50))), Watcher()
-    watch(RunHere(run), watcher)
+    watch(WatchedHere(run), watcher)
     assert [step for kind, step in watcher.seen if kind == "event"] == [10 * n for n in range(51 - MOST_BEFORE, 51)]

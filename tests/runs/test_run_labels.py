@@ -10,25 +10,25 @@ from made_runs import make_run
 
 from rtrain.errors import RunDirError
 from rtrain.runs.filesystem.lock import locked
-from rtrain.runs.labels import FILE_NAME, Labels, change_note, change_tags, read_labels
+from rtrain.runs.labels import FILE_NAME, Labels, change_labels, read_labels
 from rtrain.runs.verify import verify_run
 
 
 def test_tags_are_added_and_removed_in_order(tmp_path):
     run = make_run(tmp_path)
-    change_tags(run, ["b", "a"])
-    change_tags(run, ["c", "a"], ["b"])
+    change_labels(run, lambda labels: labels.tagged(["b", "a"]))
+    change_labels(run, lambda labels: labels.tagged(["c", "a"], ["b"]))
     assert read_labels(run).tags == ("a", "c")
     assert read_labels(run).tags_with(["x", "b"]) == ["x", "a", "c"]
-    change_tags(run, ["b"])
+    change_labels(run, lambda labels: labels.tagged(["b"]))
     assert read_labels(run).tags_with(["x", "b"]) == ["x", "b", "a", "c"]
 
 
 def test_a_note_replaces_the_one_before_and_leaves_tags(tmp_path):
     run = make_run(tmp_path)
-    change_tags(run, ["a"])
-    change_note(run, "first")
-    change_note(run, "second")
+    change_labels(run, lambda labels: labels.tagged(["a"]))
+    change_labels(run, lambda labels: labels.noted("first"))
+    change_labels(run, lambda labels: labels.noted("second"))
     assert read_labels(run) == Labels(tags=("a",), note="second")
 
 
@@ -37,7 +37,7 @@ def test_labels_change_no_other_file_and_are_no_problem_of_the_run(tmp_path):
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     problems = verify_run(run)
     with locked(run):  # by its driver
-        change_tags(run, ["a"])
+        change_labels(run, lambda labels: labels.tagged(["a"]))
     assert {path.name: path.read_bytes() for path in run.iterdir() if path.name not in (FILE_NAME, ".lock")} == before
     assert verify_run(run) == problems
 
@@ -54,15 +54,16 @@ def test_a_link_in_its_place_is_not_followed_and_replaced(tmp_path):
     (tmp_path / "mine.json").write_text('{"tags": ["secret"]}')
     (run / FILE_NAME).symlink_to(tmp_path / "mine.json")
     assert read_labels(run) == Labels()
-    change_tags(run, ["a"])
+    change_labels(run, lambda labels: labels.tagged(["a"]))
     assert (tmp_path / "mine.json").read_text() == '{"tags": ["secret"]}'
     assert read_labels(run).tags == ("a",)
 
 
 def test_processes_that_tag_a_run_together_lose_nothing(tmp_path, start):
     run = make_run(tmp_path)
-    code = "import sys; from pathlib import Path; from rtrain.runs.labels import change_tags\n"
-    code += "for number in range(20): change_tags(Path(sys.argv[1]), [f'{sys.argv[2]}{number}'])"
+    code = "import sys; from pathlib import Path; from rtrain.runs.labels import change_labels\n"
+    code += "for number in range(20):\n"
+    code += "    change_labels(Path(sys.argv[1]), lambda labels: labels.tagged([f'{sys.argv[2]}{number}']))"
     processes = [start([sys.executable, "-c", code, str(run), name], stderr=subprocess.PIPE) for name in "abc"]
     assert [one.communicate()[1] for one in processes] == [b""] * 3
     assert set(read_labels(run).tags) == {f"{name}{number}" for name in "abc" for number in range(20)}
@@ -70,4 +71,4 @@ def test_processes_that_tag_a_run_together_lose_nothing(tmp_path, start):
 
 def test_a_folder_that_can_not_be_written_is_an_error(tmp_path):
     with pytest.raises(RunDirError, match="can label it"):
-        change_tags(tmp_path / "nowhere", ["a"])
+        change_labels(tmp_path / "nowhere", lambda labels: labels.tagged(["a"]))

@@ -12,6 +12,7 @@ from small_run import until
 from rtrain.cli.app import run as command
 from rtrain.errors import CheckpointError, ConfigError, RtrainError
 from rtrain.runs.events import read_events
+from rtrain.runs.labels import Labels, read_labels
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.storage import fetching
@@ -184,3 +185,14 @@ def test_a_run_is_fetched_by_a_command(copied, tmp_path, monkeypatch, capsys):
     assert command(["runs", "fetch", "s3://box/all/small/one"]) == 1
     assert command(["runs", "fetch", "s3://box/all/small/two"]) == 2
     assert "URL: s3://box/all/small/two does not exist" in capsys.readouterr().err
+
+
+def test_what_is_written_on_a_copy_is_fetched_with_it(copied, broken, tmp_path, capsys):
+    url = "s3://box/all/small/one"
+    assert command(["runs", "tag", url, "paper"]) == 0
+    broken.faults.append(Fault(status=503, times=3))
+    assert command(["runs", "note", url, "look again"]) == 0
+    assert command(["runs", "path", f"{url}/"]) == 0
+    assert capsys.readouterr().out == f"paper\n{url}\n"
+    fetch_run(stored_run(url), tmp_path / "again", print)
+    assert read_labels(tmp_path / "again") == Labels(tags=("paper",), note="look again")

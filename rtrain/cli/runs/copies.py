@@ -39,30 +39,43 @@ def upload(
     run: Run,
     to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
 ) -> None:
-    """Complete the copy of RUN in run.storage.
+    """Complete the copy of RUN, or of a sweep, in run.storage.
 
     A run of another account needs --to.
     """
     from rtrain.history.references import find_run
     from rtrain.storage.mirror import upload_run
+    from rtrain.sweeps.record.remote import upload_sweep
+    from rtrain.sweeps.record.sweep_record import is_sweep
 
-    url, ending = upload_run(find_run(run), to, lambda text: say(text, err=True))
+    folder = find_run(run)
+    send = upload_sweep if is_sweep(folder) else upload_run
+    url, ending = send(folder, to, _note)
     say(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
     if not ending.complete:
         raise typer.Exit(1)
 
 
 def fetch(
-    url: Annotated[str, typer.Argument(help="The copy of a run: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")],
+    url: Annotated[
+        str, typer.Argument(help="The copy of a run or sweep: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")
+    ],
     into: Annotated[Path | None, typer.Argument(help="The run directory to make; by default runs/<name>/<id>.")] = None,
 ) -> None:
-    """Make a run directory of a copy in a store.
+    """Make a run directory of a copy in a store, or the folder of a sweep.
 
     It gets the record, the latest checkpoint and the best one. The run may still be running elsewhere.
     """
     from rtrain.storage.fetching import fetch_run, stored_run
+    from rtrain.sweeps.record.remote import copy_here
 
-    run = stored_run(url, key="URL")
-    run_dir = into or Path("runs", *run.folder.url.split("/")[-2:])
-    fetch_run(run, run_dir, lambda text: say(text, err=True))
-    say(str(run_dir))
+    folder = copy_here(url, into, _note)
+    if folder is None:
+        run = stored_run(url, key="URL")
+        folder = into or Path("runs", *run.folder.url.split("/")[-2:])
+        fetch_run(run, folder, _note)
+    say(str(folder))
+
+
+def _note(text: str) -> None:
+    say(text, err=True)

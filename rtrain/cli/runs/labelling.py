@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import Run
+from rtrain.cli.runs.arguments import RunOrUrl
 from rtrain.terminal import say
 
 
 def tag(
-    run: Run,
+    run: RunOrUrl,
     tags: Annotated[list[str] | None, typer.Argument(metavar="TAG", help="Tags to add.")] = None,
     *,
     remove: Annotated[list[str] | None, typer.Option("--remove", "-r", metavar="TAG", help="Remove this tag.")] = None,
@@ -20,31 +20,28 @@ def tag(
 
     Its tags are printed. A run can be tagged while it is running.
     """
-    from rtrain.history.index import read_row
-    from rtrain.history.references import existing_run
-    from rtrain.runs.labels import change_tags
+    from rtrain.history.labelling import existing_place, relabel, row_at
 
-    row = read_row(existing_run(run))
+    place = existing_place(run)
+    row = row_at(place)
     for one in remove or ():
         if one not in row.get("tags"):
             say(f"note: {row.id} has no tag '{one}'.", err=True)
     if tags or remove:
-        change_tags(row.path, tags or (), remove or ())
-        row = read_row(row.path)
+        row = relabel(place, lambda labels: labels.tagged(tags or (), remove or ()))
     say(" ".join(row.get("tags")) or "no tags")
 
 
 def note(
-    run: Run,
+    run: RunOrUrl,
     text: Annotated[str | None, typer.Argument(help="The note, in place of the one before; '' for none.")] = None,
 ) -> None:
     """Write a note on RUN, or print the one it has."""
-    from rtrain.history.index import read_row
-    from rtrain.history.references import existing_run
-    from rtrain.runs.labels import change_note
+    from rtrain.history.labelling import existing_place, relabel, row_at
 
-    row = read_row(existing_run(run))
+    place = existing_place(run)
+    row = row_at(place)
     if text is not None:
-        change_note(row.path, text)
+        relabel(place, lambda labels: labels.noted(text))
     else:
         say(row.get("note") or "no note")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import FoldersOrUrls, Run, Where
+from rtrain.cli.runs.arguments import FoldersOrUrls, RunOrUrl, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.terminal import check_written, say
@@ -101,12 +101,14 @@ def best(
     check_written()
 
 
-def path(run: Run) -> None:
-    """Print the folder of RUN.
+def path(run: RunOrUrl) -> None:
+    """Print the folder of RUN, or the URL of its copy.
 
     For scripts: ls $(rtrain runs path last)/checkpoints
     """
-    from rtrain.history.references import existing_run
+    from rtrain.history.labelling import existing_place, row_at
+    from rtrain.storage.stores import is_url
 
-    say(str(existing_run(run)))
+    place = existing_place(run)
+    say(row_at(place).place if is_url(place) else place)
     check_written()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from rtrain.config.files.locations import shown
 from rtrain.terminal import say
 
 if TYPE_CHECKING:
+    from rtrain.history.watching import Watched
     from rtrain.reproduction import Reproduction
 
 
@@ -22,34 +22,45 @@ def attach(run: RunOrUrl) -> None:
 
     Ctrl-C ends watching, not the run.
     """
+    from rtrain.history.opening import watched
+    from rtrain.sweeps.record.sweep_record import is_sweep
+
+    with watched(run) as found:
+        could_say = _attach_to_sweep(found) if is_sweep(found.folder) else _attach_to_run(found)
+    if not could_say:
+        raise typer.Exit(1)
+
+
+def _attach_to_run(run: Watched) -> bool:
+    """Show a run until it is over; return whether it could say how it ended."""
     from rtrain.displays.run import make_display
-    from rtrain.history.opening import sweep_here, watched
     from rtrain.history.watching import watch
 
-    if (sweep := sweep_here(run)) is not None:
-        _attach_to_sweep(sweep)
-        return
-    with watched(run) as found:
-        with make_display() as display:
-            could_say = watch(found, display)
-        if not could_say:
-            from rtrain.recording import how_it_was_cut_off
-            from rtrain.runs.manifest import read_manifest
+    with make_display() as display:
+        could_say = watch(run, display)
+    if not could_say:
+        from rtrain.recording import how_it_was_cut_off
+        from rtrain.runs.manifest import read_manifest
 
-            say(how_it_was_cut_off(found.folder, read_manifest(found.folder)) or "", err=True)
-            raise typer.Exit(1)
+        say(how_it_was_cut_off(run.folder, read_manifest(run.folder)) or "", err=True)
+    return could_say
 
 
-def _attach_to_sweep(folder: Path) -> None:
+def _attach_to_sweep(sweep: Watched) -> bool:
     from rtrain.cli.sweep import sweep_display
     from rtrain.history.watching_sweeps import watch_sweep
+    from rtrain.storage.stores import is_url
 
     with sweep_display() as display:
-        could_say = watch_sweep(folder, display)
+        could_say = watch_sweep(sweep, display)
     if not could_say:
-        command = shlex.join(["rtrain", "resume", shown(folder)])
-        say(f"the process of this sweep is gone: it was killed, or its machine went down\n{to_try(command)}", err=True)
-        raise typer.Exit(1)
+        place = shown(sweep.folder)
+        why = (
+            "nothing of this sweep was copied for two minutes" if is_url(place) else "the process of this sweep is gone"
+        )
+        command = shlex.join(["rtrain", "resume", place])
+        say(f"{why}: it was killed, or its machine went down\n{to_try(command)}", err=True)
+    return could_say
 
 
 def stop(

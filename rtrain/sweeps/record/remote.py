@@ -8,19 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.files.locations import shown
+from rtrain.config.run_conf import RunConf
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.from_store import bring, root_of
 from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
-from rtrain.storage.fetching import StoredRun, is_alive, runs_below
+from rtrain.storage.fetching import StoredRun, appearing, fetch_run, is_alive, runs_below
 from rtrain.storage.folders import Folder, open_folder, read, read_json
-from rtrain.storage.mirror import Mirror, upload_run
+from rtrain.storage.mirror import CopyState, Mirror, store_of, upload_run
 from rtrain.storage.small_files import SmallFiles
 from rtrain.storage.stores import errors_named
-from rtrain.sweeps.record.sweep_record import FILE_NAME, SweepRecord, is_sweep
+from rtrain.sweeps.record.sweep_record import BEST, FILE_NAME, SweepRecord, is_sweep, load_record, point_to
 from rtrain.sweeps.record.trial import OVER
 
 FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", LABELS, FILE_NAME)
@@ -76,6 +79,36 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
         return folder
 
 
+def copy_here(url: str, into: Path | None, notice: Notice) -> Path | None:
+    """Make a folder of the sweep at a URL, which may go on elsewhere, and return it; None if no sweep is there.
+
+    It appears complete or not at all. Nothing in it is executed.
+
+    Args:
+        url: ``<run.storage>/<sweep>``.
+        into: The folder, which must not be there; None: that of its name in ``runs``.
+        notice: Takes a line for the user.
+
+    Raises:
+        ConfigError: The store refuses.
+        RtrainError: The folder is there.
+    """
+    with errors_named(url, "URL"):
+        home = patiently(lambda: open_folder(url))
+        record = _record(home)
+        if record is None:
+            return None
+        folder = into or Path("runs", home.url.rpartition("/")[2])
+        with appearing(folder) as part:
+            for run in runs_below(home):
+                fetch_run(run, part / run.run_id, notice)
+            _bring_own(home, record, part)
+            best = load_record(part).best
+            if best is not None and (part / best.name).is_dir():
+                point_to(part / BEST, best.name)
+    return folder
+
+
 def _record(home: Folder) -> dict[str, Any] | None:
     """Return what the ``sweep.json`` of a store says; None if there is none."""
     try:
@@ -92,13 +125,41 @@ def _bring(home: Folder, record: dict[str, Any], runs: list[StoredRun], folder: 
         raise RunInUseError(f"another machine works on {home.url}.", "Wait until it ends.")
     for run in runs:
         bring(run, folder / run.run_id, notice)
-    if is_sweep(folder):
-        return
-    folder.mkdir(parents=True, exist_ok=True)
+    if not is_sweep(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        _bring_own(home, record, folder)
+
+
+def _bring_own(home: Folder, record: dict[str, Any], folder: Path) -> None:
+    """Bring the files of the sweep itself."""
     for name in FILES[:-1]:
         with suppress(FileNotFoundError):
             write_atomic(folder / name, patiently(partial(read, home, name)).decode())
     write_atomic(folder / FILE_NAME, to_json(record) + "\n")
+
+
+def upload_sweep(folder: Path, storage: str | None, notice: Notice) -> tuple[str, CopyState]:
+    """Copy a sweep that is over, as far as it is not there; return where to, and how that ended.
+
+    Args:
+        folder: Of the sweep, which nobody else may work on.
+        storage: The store; None: that of its trials, if this account wrote their configs.
+        notice: Takes a line for the user.
+
+    Raises:
+        ConfigError: The trials name no store, are another account's and would name one, or the store refuses.
+        RunInUseError: It goes on.
+    """
+    with locked(folder):
+        runs = [run for one in load_record(folder).trials if (run := folder / one.name).is_dir()]
+        if not runs:
+            raise ConfigError(f"{shown(folder)} has no trial to upload.")
+        storage = storage or store_of(runs[0])
+        home = check_access(storage, folder.absolute().name, key="run.storage")
+        endings = [upload_run(run, storage, notice)[1] for run in runs]
+        mirror = Mirror(lambda watched: SmallFiles(folder, watched, FILES), home, notice)
+        endings.append(mirror.finish(RunConf.storage_timeout_seconds))
+    return home.url, next((one for one in endings if not one.complete), endings[-1])
 
 
 @contextmanager

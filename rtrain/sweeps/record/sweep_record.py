@@ -197,7 +197,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     try:
         data: dict[str, Any] = read_json(folder, FILE_NAME)
     except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError(f"{folder} is no sweep: there is no {path}.", _sweeps_nearby(folder)) from None
+        raise ConfigError(f"{shown(folder)} is no sweep: there is no {shown(path)}.", _sweeps_nearby(folder)) from None
     except StrangeFileError:
         raise
     except OSError as error:

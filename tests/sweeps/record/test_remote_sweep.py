@@ -139,3 +139,66 @@ def test_a_sweep_of_another_machine_wants_trust(words, storage, monkeypatch, tmp
     assert not Path("runs").exists()
     assert rtrain(["resume", f"{storage}/{folder.name}", "--trust"]) == 0
     assert [one["num_starts"] for one in read_sweep(folder)["trials"]] == [1, 1]
+
+
+def said(capsys, *words):
+    capsys.readouterr()
+    assert rtrain(["runs", *words]) == 0
+    return capsys.readouterr().out
+
+
+def label(capsys, place, tag, note):
+    said(capsys, "tag", str(place), tag)
+    said(capsys, "note", str(place), note)
+
+
+def test_labels_of_a_sweep_and_its_trials_survive_the_store(words, storage, tiny, capsys):
+    data, folder = swept(words)
+    trial, url = data["trials"][1]["name"], f"{storage}/{folder.name}"
+    label(capsys, folder, "paper", "for the table")
+    label(capsys, folder / trial, "odd", "look again")
+    assert said(capsys, "upload", str(folder)) == f"{url}: complete\n"
+    shutil.rmtree("runs")
+    shown = said(capsys, "show", url)
+    assert "\ntags: paper\nnote: for the table\n" in shown
+    assert "look again" in said(capsys, "show", f"{url}/{trial}")
+    listed = [json.loads(said(capsys, "ls", place, "--json", "-t")) for place in (storage, url)]
+    labels = {row["id"]: (row["tags"], row["note"]) for row in listed[0] if row["tags"]}
+    assert sorted(labels.values()) == [(["odd"], "look again"), (["paper"], "for the table")]
+    assert len(listed[0]) == len(listed[1]) == 3
+    fetched = Path(said(capsys, "fetch", url).strip())
+    assert fetched == Path("runs") / folder.name
+    assert said(capsys, "tag", str(fetched)) == "paper\n"
+    assert said(capsys, "note", str(fetched / trial)) == "look again\n"
+
+
+def test_a_sweep_that_goes_on_copies_what_is_written_on_it(words, storage, monkeypatch, capsys):
+    monkeypatch.setattr("rtrain.storage.mirror.INTERVAL_SECONDS", 0.05)
+    _, folder = swept(words)
+    label(capsys, folder, "paper", "first")
+    assert rtrain([*words, "sweep.max_failed=1"]) == 0
+    assert said(capsys, "tag", f"{storage}/{folder.name}") == "paper\n"
+
+
+def test_a_fetched_sweep_is_whole_and_goes_on(words, storage, tiny, capsys):
+    before, folder = swept(words)
+    shutil.rmtree("runs")
+    url = f"{storage}/{folder.name}"
+    assert said(capsys, "fetch", url) == f"runs/{folder.name}\n"
+    best = before["trials"][before["best"]]["name"]
+    assert (Path("runs") / folder.name / "best").resolve().name == best
+    assert said(capsys, "verify", f"runs/{folder.name}/best").endswith(": nothing lost\n")
+    assert rtrain(["resume", f"runs/{folder.name}"]) == 0
+    assert rtrain(["runs", "fetch", url]) == 1
+    assert f"try: rtrain resume runs/{folder.name}" in capsys.readouterr().err
+    assert said(capsys, "fetch", url, "elsewhere/mine") == "elsewhere/mine\n"
+    assert sorted(path.name for path in Path("elsewhere").iterdir()) == ["mine"]
+
+
+def test_a_sweep_is_uploaded_as_it_is_to_a_store_that_it_did_not_name(words, tiny, capsys):
+    _, folder = swept([word for word in words if not word.startswith("run.storage")])
+    assert rtrain(["runs", "upload", str(folder)]) == 2
+    assert "--to s3://bucket/runs" in capsys.readouterr().err
+    assert said(capsys, "upload", str(folder), "--to", f"file://{tiny}/store").endswith(": complete\n")
+    assert rtrain(["runs", "fetch", f"file://{tiny}/store/{folder.name}", "again"]) == 0
+    assert (Path("again") / "sweep.json").read_bytes() == (folder / "sweep.json").read_bytes()

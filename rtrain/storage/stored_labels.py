@@ -1,0 +1,26 @@
+"""The labels of a run or a sweep in a store: ``labels.json`` next to its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rtrain.runs.labels import FILE_NAME, Labels, labels_of
+from rtrain.storage.access import patiently
+from rtrain.storage.folders import Folder, read_json
+
+
+def read_labels(folder: Folder) -> Labels:
+    """Return the labels of a copy; those of a file that can't be read are none. It raises what the store says."""
+    try:
+        return labels_of(patiently(lambda: read_json(folder, FILE_NAME)))
+    except (FileNotFoundError, ValueError, TypeError):
+        return Labels()
+
+
+def change_labels(folder: Folder, change: Callable[[Labels], Labels]) -> None:
+    """Replace the labels of a copy. It raises what the store says.
+
+    A store has no locks: of two accounts that do so in the same moment, the last one wins.
+    """
+    content = change(read_labels(folder)).as_text().encode()
+    patiently(lambda: folder.put(FILE_NAME, [content]))
