@@ -174,6 +174,9 @@ class CheckpointError(RtrainError):
 class TrainingError(RtrainError):
     """Training started and then failed; the run directory tells the whole story."""
 
+    cause_type: str | None = None
+    """Class of the exception that ended a worker in another process; None if ``__cause__`` is it."""
+
 
 class NoRoomError(TrainingError):
     """The workers of a run did not start in time: others hold what they need."""

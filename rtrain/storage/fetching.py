@@ -163,7 +163,7 @@ def appearing(into: Path) -> Iterator[Path]:
         RtrainError: The folder is there.
     """
     if into.exists():
-        raise RtrainError(f"{into} is there already.", to_try(shlex.join(["rtrain", "resume", str(into)])))
+        raise RtrainError(f"{into} exists.", to_try(shlex.join(["rtrain", "resume", str(into)])))
     part = into.with_name(f".{into.name}-{secrets.token_hex(3)}.tmp")
     part.mkdir(parents=True)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
 from rtrain.engine.ray.worker_group import Group
-from rtrain.errors import NoRoomError, RtrainError
+from rtrain.errors import NoRoomError, RtrainError, TrainingError
 from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared, check_job, check_run_storage
 from rtrain.resuming import Resumption, find_resumption
@@ -62,16 +61,16 @@ def train_trial(
         with _clean(composed.project_root, private=composed.conf.run.private):
             task.plan.job.run(lambda _: _train(task, dataset, observer, stop, group))
     except (RtrainError, OSError) as error:
-        if isinstance(error, NoRoomError):  # whichever way Ray says it
-            return {"type": type(error).__name__, "message": str(error)}
         return {"type": _type_of(error), "message": str(error)}
     return None
 
 
 def _type_of(error: BaseException) -> str:
-    """Return the class that a trial failed by; of several workers, the message says it: ``ValueError on worker 1``."""
-    on_worker = re.match(r"(\w+) on worker \d", str(error))
-    return on_worker[1] if on_worker else type(error.__cause__ or error).__name__
+    """Return the class of the exception that a trial failed by, on whatever worker."""
+    if isinstance(error, NoRoomError):  # whichever way Ray says it
+        return type(error).__name__
+    on_worker = error.cause_type if isinstance(error, TrainingError) else None
+    return on_worker or type(error.__cause__ or error).__name__
 
 
 def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest, group: Group | None) -> None:

@@ -101,7 +101,7 @@ def test_nothing_is_made_where_all_checkpoints_are_damaged(copied, s3, tmp_path)
 
 def test_a_run_that_is_here_is_not_overwritten(copied, tmp_path):
     (tmp_path / "again").mkdir()
-    with pytest.raises(RtrainError, match="is there already"):
+    with pytest.raises(RtrainError, match="exists"):
         fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
 
 

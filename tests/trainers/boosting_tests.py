@@ -195,7 +195,7 @@ class BoostingTests:
         ("word", "said"),
         [
             ("run.checkpoint.best.monitor=validation_0-logloss", "run.checkpoint.best.monitor: this run reports no"),
-            ("trainer.early_stopping.monitor=validation_0-logloss", "trainer.early_stopping.monitor: this run reports no"),
+            ("trainer.early_stopping.monitor=validation_0-logloss", "early_stopping.monitor: this run reports no"),
             ("run.stop.bounds={val/nothing: {min: 0.1}}", "run.stop.bounds: this run reports no val/nothing"),
             ("run.stop.target={val/f1: 0.9}", "run.stop.target: this run reports no val/f1"),
             ("run.checkpoint.best.mode=max", "run.checkpoint.best.mode=max: a smaller val/"),

@@ -13,7 +13,14 @@ from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import alike, to_try
 from rtrain.errors import ConfigError
 
-LONG = {"-v": "--verbose", "-q": "--quiet", "-b": "--batch_size", "-j": "--workers", "-a": "--arch", "-wd": "--weight_decay"}
+LONG = {
+    "-v": "--verbose",
+    "-q": "--quiet",
+    "-b": "--batch_size",
+    "-j": "--workers",
+    "-a": "--arch",
+    "-wd": "--weight_decay",
+}
 """Letters of other tools -> their options."""
 BEFORE_OVERRIDES = ("--cfg-options", "--cfg_options", "--opts", "--override", "--overrides", "--set", "--hparams")
 """Options of other tools that overrides follow."""

@@ -183,7 +183,9 @@ class Attempts:
         if self.ending.bug and self._count == 1 and refusal:
             tries = f"Not retried: {refusal}."
         kind = NoRoomError if self.ending.kind == FailureKind.NO_WORKERS and not self._count else TrainingError
-        return kind(self.ending.message, told(self.ending, self._recorder.run_dir, tries))
+        error = kind(self.ending.message, told(self.ending, self._recorder.run_dir, tries))
+        error.cause_type = self.ending.type
+        return error
 
     def _ending_of(self, failed: AttemptFailedRecord) -> FailureReason:
         if failed.kind == FailureKind.NO_WORKERS:

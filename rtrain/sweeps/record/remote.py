@@ -80,7 +80,7 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
 
 
 def copy_here(url: str, into: Path | None, notice: Notice) -> Path | None:
-    """Make a folder of the sweep at a URL, which may go on elsewhere, and return it; None if no sweep is there.
+    """Make a folder of the sweep at a URL, which may be running elsewhere, and return it; None if no sweep is there.
 
     It appears complete or not at all. Nothing in it is executed.
 
@@ -139,16 +139,16 @@ def _bring_own(home: Folder, record: dict[str, Any], folder: Path) -> None:
 
 
 def upload_sweep(folder: Path, storage: str | None, notice: Notice) -> tuple[str, CopyState]:
-    """Copy a sweep that is over, as far as it is not there; return where to, and how that ended.
+    """Copy what is missing in the store of a sweep that is over; return where to, and how that ended.
 
     Args:
-        folder: Of the sweep, which nobody else may work on.
+        folder: Of the sweep; no other process may work on it.
         storage: The store; None: that of its trials, if this account wrote their configs.
         notice: Takes a line for the user.
 
     Raises:
         ConfigError: The trials name no store, are another account's and would name one, or the store refuses.
-        RunInUseError: It goes on.
+        RunInUseError: It is still running.
     """
     with locked(folder):
         runs = [run for one in load_record(folder).trials if (run := folder / one.name).is_dir()]

@@ -137,7 +137,7 @@ def test_a_text_in_place_of_a_number_of_an_argument_is_no_list():
         (("mlp", "lr="), "for example: lr=0.001"),
         (("mlp", "lr=fast"), "for example: lr=0.001"),  # a value that the user did not want is no command to try
         (("resnet", "lr=fast"), "for example: lr=0.2"),
-        (("mlp", "seed=random"), "for example: seed=0"),
+        (("mlp", "seed=random"), "each run has a seed"),
         (("mlp", "seed=-1"), "must be at least 0, not -1"),
         (("mlp", "run.checkpoint.every_steps=every"), "for example: run.checkpoint.every_steps=10"),
         (("mlp", "precision=mixed"), "trainer.precision: must be one of: fp32, bf16, fp16, not 'mixed'"),

@@ -80,7 +80,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         (
             "mlp",
             ["sweep.scheduler=asha", "sweep.scheduler.grace_period=2", "lr=0.1,0.2", "--multirun"],
-            "sweep/scheduler=asha sweep.scheduler.grace=2 lr=0.1,0.2",
+            "sweep.scheduler=asha sweep.scheduler.grace=2 lr=0.1,0.2",
         ),
         ("sklearn", ["model=svc"], "try: rtrain fit sklearn 'trainer.estimator={_target_: sklearn.svm.SVC}'"),
         ("sklearn", ["model=RandomForest"], "trainer.estimator._target_=sklearn.ensemble.RandomForestClassifier"),

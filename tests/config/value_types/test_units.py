@@ -19,7 +19,8 @@ from rtrain.config.schema import ClusterConf, RtrainConf
 from rtrain.config.value_types.units import num_bytes, seconds, unit_of, with_units
 from rtrain.schemas import schemas
 
-DURATIONS = {"90s": 90.0, "5m": 300.0, "1h": 3600.0, "1h30m": 5400.0, "500ms": 0.5, "2 days": 172800.0, "1.5h": 5400.0} | {
+DURATIONS = {
+    **{"90s": 90.0, "5m": 300.0, "1h": 3600.0, "1h30m": 5400.0, "500ms": 0.5, "2 days": 172800.0, "1.5h": 5400.0},
     "0:12:00": 720.0,
     "00:12:00:00": 43200.0,
     "1-12:00:00": 129600.0,

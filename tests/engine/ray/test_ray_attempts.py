@@ -127,6 +127,7 @@ def test_the_same_exception_at_the_same_step_ends_the_run_with_its_own_words(par
     assert channel.answers == [("one", True), ("two", False)]
     error = attempts.error(RuntimeError())
     assert error.message == "ValueError on worker 1: no such thing"
+    assert error.cause_type == "ValueError"
     assert "Gave up after 2 attempts" in error.hint
     assert not attempts.excused
     assert [one.type for one in recorder.failures] == ["ValueError"]

@@ -42,7 +42,9 @@ OF_RUNS = ("run", "scaling", "cluster", "sweep", "smoke")
 """Sections in which users do not look for the keys of a data set or a trainer."""
 LENGTHS = ("max_epochs", "max_steps", "max_seconds", "num_boost_round")
 """Keys that say how long a run is: what other tools call so in a section about something else is not that."""
-_NO_RUN = re.compile(r"val|eval|test|checkpoint|ckpt|sav(e|ing)|log|warm|decay|schedul|period|interval|early|patience|freez")
+_NO_RUN = re.compile(
+    "val|eval|test|checkpoint|ckpt|sav(e|ing)|log|warm|decay|schedul|period|interval|early|patience|freez"
+)
 """What such a section is about."""
 MOST_INSIDE = 4
 """Most keys of an unknown section that a message places."""
