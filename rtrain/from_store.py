@@ -14,7 +14,6 @@ import yaml
 from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
-from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.manifest import FILE_NAME, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import patiently
@@ -42,8 +41,7 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
         notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
         run_dir.rename(older)
     notice(f"fetching {run.folder.url}")
-    with private_files(bool(run.manifest["config"].get("run", {}).get("private"))):
-        fetch_run(run, run_dir, notice)
+    fetch_run(run, run_dir, notice)
 
 
 def _check_same(run: StoredRun, run_dir: Path) -> None:

@@ -40,6 +40,19 @@ def test_every_file_of_a_sweep(tmp_path, monkeypatch):
     assert not open_to_others(tmp_path / "runs")
 
 
+@pytest.mark.parametrize("axis", ["seed=1", "seed=1,2"])
+def test_every_file_of_a_copy_that_is_fetched(axis, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "store").mkdir()
+    words = ["num_workers=0", "trainer.max_epochs=1", "run.private=true", f"run.storage=file://{tmp_path}/store", axis]
+    assert command(["fit", "mlp", *(["-m"] if "," in axis else []), *words]) == 0
+    (made,) = (tmp_path / "runs").glob("mlp-sweep-*" if "," in axis else "mlp/*")
+    place = made.relative_to(tmp_path / "runs")
+    assert command(["runs", "fetch", f"file://{tmp_path}/store/{place}", "again"]) == 0
+    assert len(list((tmp_path / "again").rglob("*"))) > 8
+    assert not open_to_others(tmp_path / "again")
+
+
 @pytest.mark.slow
 def test_every_file_of_a_run_on_ray_and_the_folder_of_its_session(tmp_path, kept_sessions):
     run = rtrain.fit("mlp", ["num_workers=2", f"run.root_dir={tmp_path}/runs", "run.private=true"])

@@ -18,7 +18,7 @@ from typing import Any
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import CheckpointError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, best_record, record_of
-from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import manifest_of
@@ -44,6 +44,11 @@ class StoredRun:
     run_id: str
     manifest: Mapping[str, Any]
     """As it was when it was copied last: of a run that was killed, ``status`` stays ``running``."""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its files are for one account alone: ``run.private``."""
+        return bool(self.manifest["config"].get("run", {}).get("private"))
 
 
 def stored_runs(storage: str, name: str, key: str = "run.storage") -> Iterator[StoredRun]:
@@ -151,7 +156,7 @@ def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None
         CheckpointError: All checkpoints are damaged.
         ConfigError: The store refuses or does not answer.
     """
-    with appearing(into) as part, errors_named(run.folder.url, "run.storage"):
+    with private_files(run.is_private), appearing(into) as part, errors_named(run.folder.url, "run.storage"):
         _fill(run, part, notice)
 
 

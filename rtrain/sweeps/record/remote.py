@@ -13,7 +13,7 @@ from rtrain.config.run_conf import RunConf
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.from_store import bring, root_of
-from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.signature import is_signed_by_this_account
@@ -99,8 +99,9 @@ def copy_here(url: str, into: Path | None, notice: Notice) -> Path | None:
         if record is None:
             return None
         folder = into or Path("runs", home.url.rpartition("/")[2])
-        with appearing(folder) as part:
-            for run in runs_below(home):
+        runs = list(runs_below(home))
+        with private_files(any(run.is_private for run in runs)), appearing(folder) as part:
+            for run in runs:
                 fetch_run(run, part / run.run_id, notice)
             _bring_own(home, record, part)
             best = load_record(part).best
