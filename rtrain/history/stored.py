@@ -10,13 +10,15 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from rtrain.errors import ConfigError
 from rtrain.history.places import SWEEP, Place
-from rtrain.history.rows import Row, facts_of, read_facts
+from rtrain.history.rows import KILLED, Row, facts_of, read_facts
+from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.plain_files import parse_json
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.labels import Labels
 from rtrain.storage.access import patiently
-from rtrain.storage.fetching import StoredRun, runs_below, stored_run
+from rtrain.storage.fetching import StoredRun, is_lately, runs_below, stored_run, was_alive_lately
 from rtrain.storage.folders import Folder, open_folder, read
 from rtrain.storage.stored_labels import change_labels, read_labels
 from rtrain.storage.stored_record import StoredRecord
@@ -58,13 +60,35 @@ def row_at(url: str) -> Row:
 
 
 def relabel(url: str, change: Callable[[Labels], Labels]) -> None:
-    """Replace the labels of a copy.
+    """Replace the labels of a copy, unless it is copied over by those of a run directory that is in use.
 
     Raises:
-        ConfigError: The store refuses or does not answer.
+        ConfigError: The run is running, or the store refuses or does not answer.
     """
     with errors_named(url, "RUN"):
-        change_labels(open_folder(url), change)
+        folder = open_folder(url)
+        if _is_in_use(folder, url):
+            raise ConfigError(
+                f"RUN: {shown(url)} is copied every few seconds, with the labels of its run directory.",
+                "Label the run directory, or the copy when the run has ended.",
+            )
+        with private_files(_is_private(folder, url)):
+            change_labels(folder, change)
+
+
+def _is_private(folder: Folder, url: str) -> bool:
+    """Tell whether the files of a copy are for one account alone; those of a sweep are like those of its trials."""
+    runs = [stored_run(url)] if _sweep_in(folder) is None else runs_below(folder)
+    return any(run.is_private for run in runs)
+
+
+def _is_in_use(folder: Folder, url: str) -> bool:
+    """Tell whether a machine works on a run or a sweep, and copies it."""
+    sweep = _sweep_in(folder)
+    if sweep is None:
+        return was_alive_lately(stored_run(url).manifest)
+    record = parse_json(sweep)
+    return record.get("status") == "running" and is_lately(record.get("written_at"))
 
 
 def bring_record(url: str, into: Path) -> Row:
@@ -100,7 +124,7 @@ def sweep_at(url: str) -> bytes | None:
 def _sweep_in(folder: Folder) -> bytes | None:
     try:
         return patiently(lambda: read(folder, SWEEP))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
@@ -124,4 +148,6 @@ def _sweep_row(folder: Folder) -> Row | None:
 
 def _run_row(run: StoredRun, kind: str) -> Row:
     place = Place(run.folder.url, kind, "")
-    return Row.of(place, facts_of(place, lambda: run.manifest, read_labels(run.folder)))
+    facts = facts_of(place, lambda: run.manifest, read_labels(run.folder))
+    killed = facts["status"] == "running" and not was_alive_lately(run.manifest)
+    return Row.of(place, {**facts, "status": KILLED} if killed else facts)

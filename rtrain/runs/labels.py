@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rtrain.errors import RunDirError, StrangeFileError
 from rtrain.runs.filesystem.files import named_errors, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import read_json
 
@@ -56,7 +57,7 @@ def read_labels(folder: Path) -> Labels:
         return Labels()
 
 
-def labels_of(stored: Mapping[str, Any]) -> Labels:
+def labels_of(stored: Any) -> Labels:
     """Return what was read of a file of labels.
 
     Raises:
@@ -64,19 +65,41 @@ def labels_of(stored: Mapping[str, Any]) -> Labels:
     """
     if not isinstance(stored, Mapping):
         raise TypeError("labels are a mapping")
-    tags, removed = (tuple(map(str, stored.get(name) or ())) for name in ("tags", "removed"))
+    lists = [stored.get(name) or [] for name in ("tags", "removed")]
+    if not all(isinstance(one, list) for one in lists):
+        raise TypeError("tags are a list")
+    tags, removed = (tuple(map(str, one)) for one in lists)
     note = stored.get("note")
     return Labels(tags=tags, removed=removed, note=None if note is None else str(note))
+
+
+def labels_to_change(read: Callable[[], Any], where: str) -> Labels:
+    """Return the labels that are about to be replaced.
+
+    Args:
+        read: Returns what the file holds.
+        where: Its folder.
+
+    Raises:
+        RunDirError: The file can't be read, and what it holds would be lost.
+    """
+    try:
+        return labels_of(read())
+    except (FileNotFoundError, StrangeFileError):  # a link, say, is replaced and not followed
+        return Labels()
+    except (ValueError, TypeError) as error:
+        raise RunDirError(f"{where}/{FILE_NAME} can't be read: {error}.", "Correct it, or delete it.") from error
 
 
 def change_labels(folder: Path, change: Callable[[Labels], Labels]) -> None:
     """Replace the labels of a run directory or a sweep.
 
     Raises:
-        RunDirError: The folder can't be written.
+        RunDirError: The folder can't be written, or the labels can't be read.
     """
     with _changing(folder):
-        write_atomic(folder / FILE_NAME, change(read_labels(folder)).as_text())
+        before = labels_to_change(lambda: read_json(folder, FILE_NAME), str(folder))
+        write_atomic(folder / FILE_NAME, change(before).as_text())
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from rtrain.storage.events_copy import NAME as EVENTS
 from rtrain.storage.events_copy import join_parts
 from rtrain.storage.folders import Folder, chunks_of, open_folder, read_json
 from rtrain.storage.mirror import INTERVAL_SECONDS
+from rtrain.storage.misnamed import no_run_at, numbered_trial
 from rtrain.storage.run_copy import DAMAGED
 from rtrain.storage.stores import errors_named
 
@@ -86,14 +87,25 @@ def find_stored(storage: str, name: str, run_id: str, key: str = "run.storage") 
 
 
 def stored_run(url: str, key: str = "RUN") -> StoredRun:
-    """Return the run at a URL.
+    """Return the run at a URL, or the trial of a sweep that ``SWEEP/3`` means.
 
     Raises:
         ConfigError: There is none, or the store refuses or does not answer.
     """
     with errors_named(url, key):
-        folder = open_folder(url)
-        return _stored_run(folder, folder.url.rstrip("/").rpartition("/")[2])
+        try:
+            return _run_at(url)
+        except (FileNotFoundError, NotADirectoryError):
+            if (trial := numbered_trial(url)) is not None:
+                return _run_at(trial)
+            if (wrong := no_run_at(url, key)) is not None:
+                raise wrong from None
+            raise
+
+
+def _run_at(url: str) -> StoredRun:
+    folder = open_folder(url)
+    return _stored_run(folder, folder.url.rstrip("/").rpartition("/")[2])
 
 
 def _stored_run(folder: Folder, run_id: str) -> StoredRun:
@@ -168,7 +180,9 @@ def appearing(into: Path) -> Iterator[Path]:
         RtrainError: The folder is there.
     """
     if into.exists():
-        raise RtrainError(f"{into} exists.", to_try(shlex.join(["rtrain", "resume", str(into)])))
+        is_run = (into / MANIFEST).is_file() or (into / "sweep.json").is_file()
+        resume = to_try(shlex.join(["rtrain", "resume", str(into)]))
+        raise RtrainError(f"{into} exists.", resume if is_run else "Name a folder that does not exist: it is made.")
     part = into.with_name(f".{into.name}-{secrets.token_hex(3)}.tmp")
     part.mkdir(parents=True)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rtrain.runs.labels import FILE_NAME, Labels, labels_of
+from rtrain.runs.labels import FILE_NAME, Labels, labels_of, labels_to_change
 from rtrain.storage.access import patiently
 from rtrain.storage.folders import Folder, read_json
 
@@ -21,6 +21,10 @@ def change_labels(folder: Folder, change: Callable[[Labels], Labels]) -> None:
     """Replace the labels of a copy. It raises what the store says.
 
     A store has no locks: of two accounts that do so in the same moment, the last one wins.
+
+    Raises:
+        RunDirError: The labels can't be read.
     """
-    content = change(read_labels(folder)).as_text().encode()
+    before = labels_to_change(lambda: patiently(lambda: read_json(folder, FILE_NAME)), folder.url)
+    content = change(before).as_text().encode()
     patiently(lambda: folder.put(FILE_NAME, [content]))

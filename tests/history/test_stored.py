@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 from made_runs import make_run
@@ -17,7 +18,8 @@ from rtrain.history.index import list_rows
 def store(project, tmp_path):
     """A store with a run that succeeded, and one that another machine works on."""
     make_run(tmp_path / "store", "mlp", "0a1b", losses=(0.5,))
-    make_run(tmp_path / "store", "trees", "0a1c", minutes=5, losses=(0.2,), status="running")
+    copied = {"complete": False, "copied_at": datetime.now(UTC).isoformat()}
+    make_run(tmp_path / "store", "trees", "0a1c", minutes=5, losses=(0.2,), status="running", storage=copied)
     (tmp_path / "store" / "trees" / "other").mkdir()
     return f"file://{tmp_path}/store"
 

@@ -87,3 +87,25 @@ def test_a_damaged_sweep_of_a_store_is_listed_as_that(store):
         ("trial", "succeeded"),
         ("sweep", "damaged"),
     ]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"tags": "abc"}', '{"tags": ["a"], "note": "precious",}'])
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_labels_that_cannot_be_read_are_not_replaced(copy, prefix, content, capsys):
+    (copy / "labels.json").write_text(content)
+    assert said(capsys, "tag", f"{prefix}{copy}")
+    for words in (["tag", f"{prefix}{copy}", "good"], ["note", f"{prefix}{copy}", "good"]):
+        assert run(["runs", *words]) == 1
+        assert f"{copy}/labels.json can't be read" in capsys.readouterr().err
+    assert (copy / "labels.json").read_text() == content
+
+
+def test_an_empty_tag_is_refused(copy, capsys):
+    assert run(["runs", "tag", f"file://{copy}", " "]) == 2
+    assert not (copy / "labels.json").exists()
+
+
+def test_the_labels_of_a_private_copy_are_private(store, capsys):
+    home = make_run(store, config={"run": {"private": True}})
+    said(capsys, "tag", f"file://{home}", "good")
+    assert (home / "labels.json").stat().st_mode & 0o077 == 0

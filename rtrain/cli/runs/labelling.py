@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
 
 from rtrain.cli.runs.arguments import RunOrUrl
+from rtrain.config.did_you_mean import to_try
+from rtrain.errors import ConfigError
 from rtrain.terminal import say
 
 
@@ -22,13 +25,16 @@ def tag(
     """
     from rtrain.history.labelling import existing_place, relabel, row_at
 
+    if not all(one.strip() for one in tags or ()):
+        raise ConfigError("a tag has letters.", to_try(shlex.join(["rtrain", "runs", "tag", run, "good"])))
     place = existing_place(run)
     row = row_at(place)
+    there = [one for one in remove or () if one in row.get("tags")]
     for one in remove or ():
-        if one not in row.get("tags"):
+        if one not in there:
             say(f"note: {row.id} has no tag '{one}'.", err=True)
-    if tags or remove:
-        row = relabel(place, lambda labels: labels.tagged(tags or (), remove or ()))
+    if tags or there:
+        row = relabel(place, lambda labels: labels.tagged(tags or (), there))
     say(" ".join(row.get("tags")) or "no tags")
 
 

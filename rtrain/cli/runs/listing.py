@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -56,18 +57,18 @@ def ls(
 
         show(table_lines(some, columns, line_width()))
     else:
-        say(_nothing(where), err=True)
+        say(_nothing(folders or (), where), err=True)
     if len(rows) > len(some):
         say(f"{len(rows) - len(some):,} more: -n 0 lists all, --where some.", err=True)
     check_written()
 
 
-def _nothing(where: str | None) -> str:
+def _nothing(folders: Sequence[object], where: str | None) -> str:
     from rtrain.history.places import default_folders
 
     if where is not None:
         return "no run matches --where."
-    below = ", ".join(default_folders())
+    below = ", ".join(map(str, folders or default_folders()))
     return f"no runs below {below}." if below else "no runs here: there is no folder 'runs'. Name one that holds runs."
 
 
@@ -88,7 +89,7 @@ def best(
 
     rows = chosen_rows(folders or (), where, trials=True)
     if not rows:
-        raise ConfigError(_nothing(where))
+        raise ConfigError(_nothing(folders or (), where))
     goal = find_goal(rows, metric, None if mode is None else mode.value)
     found = best_rows(rows, goal)
     if not found:

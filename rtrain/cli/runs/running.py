@@ -38,11 +38,15 @@ def _attach_to_run(run: Watched) -> bool:
 
     with make_display() as display:
         could_say = watch(run, display)
+    from rtrain.runs.manifest import read_manifest
+
+    manifest = read_manifest(run.folder)
     if not could_say:
         from rtrain.recording import how_it_was_cut_off
-        from rtrain.runs.manifest import read_manifest
 
-        say(how_it_was_cut_off(run.folder, read_manifest(run.folder)) or "", err=True)
+        say(how_it_was_cut_off(run.folder, manifest) or "", err=True)
+    elif manifest.status == "failed":
+        say(f"error: {manifest.exit_reason}", err=True)
     return could_say
 
 
