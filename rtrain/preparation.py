@@ -93,7 +93,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
         storage = check_run_storage(composed, observer)
         check_loggers(composed.conf.run)
-        check_callbacks(composed.conf.run.callbacks, composed.allow)
+        check_callbacks(composed.conf.run.callbacks, composed.builder)
         job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
         cluster = None if starting is None else starting.wait()
         if cluster is not None:
@@ -152,7 +152,7 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
         return None
     name = composed.resolved["dataset"]["type"]
     observer.stage(f"reading {name}")
-    source = datasets.load_source(name, composed.allow)
+    source = datasets.load_source(name, composed.builder)
     if source.may_use_ray and starting is not None:
         starting.wait()
     with masked_streams(composed.scrub), as_recorded(composed.of_run), with_typed(composed.typed):
@@ -163,7 +163,7 @@ def _load_several(composed: Composed, observer: Stages, starting: StartingCluste
     """Return the data sets of ``datasets`` as one, of which each is a split."""
     types = {name: one["type"] for name, one in composed.resolved["datasets"].items()}
     observer.stage(f"reading {', '.join(types)}")
-    sources = {name: datasets.load_source(one, composed.allow) for name, one in types.items()}
+    sources = {name: datasets.load_source(one, composed.builder) for name, one in types.items()}
     if starting is not None and any(one.may_use_ray for one in sources.values()):
         starting.wait()
     confs = composed.conf.datasets
@@ -195,7 +195,7 @@ def check_job(
         conf=composed.conf,
         trainer_name=trainer_name,
         dataset=dataset,
-        allow=composed.allow,
+        builder=composed.builder,
         project_root=str(composed.project_root),
         about=about,
         signing_key=signing_key(about.seal),
@@ -209,7 +209,7 @@ def check_job(
         job = replace(job, notices=check_with_rows(composed.awaiting, way))
     with masked_streams(composed.scrub):
         plugin.check(job)
-        job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))
+        job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.builder))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
         raise ConfigError(

@@ -55,7 +55,7 @@ def recorded(
         ConfigError: The data are not those of the run that is to go on.
     """
     began = time.monotonic()
-    callbacks = make_callbacks(prepared.composed.conf.run.callbacks, prepared.composed.allow)
+    callbacks = make_callbacks(prepared.composed.conf.run.callbacks, prepared.composed.builder)
     run_dir.mkdir(parents=True, exist_ok=True)
     check_run_dir(run_dir)
     with locked(run_dir) as lock:

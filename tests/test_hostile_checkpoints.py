@@ -162,7 +162,7 @@ def test_code_in_the_folder_of_the_checkpoint_or_the_current_one_does_not_run(st
         "tensorflow.load_op_library",
         "ray.train.get_context",
         "rtrain.runs.filesystem.files.write_atomic",
-        "rtrain.config.targets.instantiate.build",
+        "rtrain.config.targets.builder.Builder",
         "rtrain.fit",
         "torch.nn.Linear.__init__",
         "torch.nn.modules.linear.Linear",

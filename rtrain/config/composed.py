@@ -13,6 +13,7 @@ from rtrain.config.compose.nodes import without
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
+from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.gate import Gate
 from rtrain.config.targets.moved import with_names_of_before
 
@@ -58,6 +59,11 @@ class Composed:
     """Whether the config is one that a run recorded."""
     trust: bool = False
     """Whether a run that it resumes may be read as if this account had written it."""
+
+    @property
+    def builder(self) -> Builder:
+        """What builds the targets of the job."""
+        return Builder(self.allow)
 
     @property
     def config_hash(self) -> str:

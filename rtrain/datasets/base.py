@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -320,8 +321,8 @@ class Source(ABC):
     has_hub: ClassVar[bool] = False
     """Whether a ``path`` that is not a folder here is fetched from a hub."""
 
-    allow: Sequence[str] = ()
-    """Modules that the config allows beyond the known frameworks and its own project."""
+    builder: Builder = Builder()
+    """Imports what the config names."""
 
     @abstractmethod
     def load(self, conf: Any) -> Dataset:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from rtrain.config.did_you_mean import nearest_or_all
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Source
 from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
@@ -31,8 +31,8 @@ def whole_confs() -> Confs:
     return Confs(modules(), lambda name: _source_class(name).WholeConf or _source_class(name).Conf)
 
 
-def load_source(name: str, allow: Sequence[str] = ()) -> Source:
-    """Return the source called ``name``; it may import what ``allow`` names, besides known frameworks.
+def load_source(name: str, builder: Builder | None = None) -> Source:
+    """Return the source called ``name``; ``builder`` imports what its config names.
 
     Raises:
         ConfigError: There is none of that name, or it needs a module that is not installed.
@@ -40,7 +40,7 @@ def load_source(name: str, allow: Sequence[str] = ()) -> Source:
     if name not in modules():
         raise ConfigError(f"there is no dataset source '{name}'.", nearest_or_all(name, modules()))
     source = _source_class(name)()
-    source.allow = allow
+    source.builder = builder or Builder()
     check_installed(f"dataset '{name}'", source.requires, source.extra)
     return source
 

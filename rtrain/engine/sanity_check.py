@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rtrain.config.diagnostics.own_lines import own_lines, render_lines
-from rtrain.config.targets.instantiate import raised_at
+from rtrain.config.targets.importing import raised_at
 from rtrain.engine.masked_output import masked_output
 from rtrain.engine.side_effects import looking
 from rtrain.errors import ConfigError, RtrainError, TargetError, first_line

@@ -1,6 +1,6 @@
 """What may not be done with a checkpoint that another account wrote, unless the user trusts it.
 
-What its targets name is looked at when they are built: see ``rtrain.config.targets.allow_list.Untrusted``.
+What its targets name is looked at when they are built: see ``rtrain.config.targets.builder``.
 """
 
 from __future__ import annotations

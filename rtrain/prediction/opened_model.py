@@ -15,7 +15,7 @@ from rtrain.config.files.data_files import words_for
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.session import Session
-from rtrain.config.targets.allow_list import Untrusted
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import confs
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.foreign import check_foreign
@@ -91,7 +91,7 @@ def open_model(
         folder=folder.resolve(),
         conf=composed.conf.trainer,
         info=info,
-        allow=composed.allow if own else Untrusted(),
+        builder=composed.builder if own else Builder(trusted=False),
         own_files=trust or wrote_files(folder),
     )
     model = Model(

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import load_source
@@ -159,7 +160,7 @@ def open_checkpoint(
     """
     checked = open_model(place, overrides, checkpoint, verb=verb, trust=trust, needs_rows=True)
     about, composed, own = checked.about, checked.composed, checked.own
-    dataset, allow = composed.resolved["dataset"], checked.model.trained.allow
+    dataset, builder = composed.resolved["dataset"], checked.model.trained.builder
     return Opened(
         model=checked.model,
         conf=composed.conf,
@@ -167,9 +168,9 @@ def open_checkpoint(
         command=f"rtrain {verb} {place}",
         scrub=composed.scrub,
         other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words),
-        trained_data=partial(_trained_data, about, checked.root, allow) if own and _has_local_files(about) else None,
+        trained_data=partial(_trained_data, about, checked.root, builder) if own and _has_local_files(about) else None,
         _words=checked.words,
-        _source=None if dataset is None else load_source(dataset["type"], allow),
+        _source=None if dataset is None else load_source(dataset["type"], builder),
         _encoding=about.encoding,
     )
 
@@ -180,7 +181,7 @@ def _has_local_files(about: CheckpointMetadata) -> bool:
     return all(isinstance(one, str) and "://" not in one for one in places)
 
 
-def _trained_data(about: CheckpointMetadata, root: Path | None, allow: Any) -> Dataset:
+def _trained_data(about: CheckpointMetadata, root: Path | None, builder: Builder) -> Dataset:
     """Read the data of training again.
 
     Raises:
@@ -190,7 +191,7 @@ def _trained_data(about: CheckpointMetadata, root: Path | None, allow: Any) -> D
     sections["allow"] = list(about.allow)
     composed = composed_of(sections, root, (), ("rtrain", "evaluate"))
     return load_as_trained(
-        load_source(composed.resolved["dataset"]["type"], allow), composed.conf.dataset, about.encoding
+        load_source(composed.resolved["dataset"]["type"], builder), composed.conf.dataset, about.encoding
     )
 
 

@@ -51,7 +51,7 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         )
     if "auto" not in modes or not metrics:
         return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
-    known = trainer_of(probe.resolved["trainer"]).directions(trainer, probe.allow).configured(best, trainer)
+    known = trainer_of(probe.resolved["trainer"]).directions(trainer, probe.builder).configured(best, trainer)
     if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
         check_reported(metrics, reported())  # a name that is wrong has no direction
     return [

@@ -304,7 +304,7 @@ class TrainerContract:
     def load_dataset(self) -> Dataset:
         """Return the dataset that the config names."""
         composed = self.compose()
-        return load_source(composed.resolved["dataset"]["type"], composed.allow).load(composed.conf.dataset)
+        return load_source(composed.resolved["dataset"]["type"], composed.builder).load(composed.conf.dataset)
 
     def compose(self) -> Any:
         """Return the config, composed and checked."""
@@ -322,7 +322,7 @@ class TrainerContract:
         """Run the plugin's loop alone in the run directory ``folder``, and return the worker."""
         composed = self.compose()
         worker = make_worker(folder, composed.conf.trainer, dataset or self.load_dataset(), channel=channel)
-        worker.run, worker.allow, worker.num_threads = composed.conf.run, composed.allow, num_cores()
+        worker.run, worker.builder, worker.num_threads = composed.conf.run, composed.builder, num_cores()
         with worker.checkpoints.finishing():
             load_trainer(self.trainer).train_loop(worker.conf)(worker)
         return worker

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from rtrain.config.run_conf import BestConf, CheckpointConf, RunConf
 from rtrain.config.schema import RtrainConf
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event
@@ -145,7 +146,7 @@ def make_manifest(**facts: Any) -> Manifest:
 def make_job(conf: RtrainConf, dataset: Dataset | None, trainer_name: str = "torch") -> Job:
     """Return the job that a plugin checks, for a project in the current folder."""
     about = CheckpointMetadata(trainer={}, dataset=None, info=None if dataset is None else dataset.info)
-    return Job(conf=conf, trainer_name=trainer_name, dataset=dataset, allow=(), project_root=".", about=about)
+    return Job(conf=conf, trainer_name=trainer_name, dataset=dataset, builder=Builder(), project_root=".", about=about)
 
 
 def newest(folder: str | Path, conf: Any, dataset: Dataset) -> LoadedCheckpoint:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint, check_on_error
-from rtrain.config.targets.instantiate import build, check_node, locate, no_arguments, raised_at
+from rtrain.config.targets.builder import Builder
+from rtrain.config.targets.importing import no_arguments, raised_at
 from rtrain.errors import ConfigError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.loggers.base import LoggedRun, Outcome
@@ -29,7 +30,7 @@ EVALUATED = ("val/", "test/")
 """Begin the names of metrics of an evaluated split."""
 
 
-def check_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> None:
+def check_callbacks(nodes: Sequence[Any], builder: Builder) -> None:
     """Refuse callbacks that can't be made, without making one.
 
     Raises:
@@ -37,14 +38,14 @@ def check_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> None:
     """
     for index, node in enumerate(nodes):
         where = f"{KEY}.{index}"
-        check_node(node, where, allow)
-        kind = locate(node["_target_"], f"{where}._target_", allow)
+        builder.check_node(node, where)
+        kind = builder.locate(node["_target_"], f"{where}._target_")
         if isinstance(kind, type) and not issubclass(kind, Callback):
             raise _no_callback(where, node)
         check_on_error(where, node, node.get("on_error", getattr(kind, "on_error", ON_ERROR[0])))
 
 
-def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]:
+def make_callbacks(nodes: Sequence[Any], builder: Builder) -> list[Callback]:
     """Return the callbacks of a run.
 
     Raises:
@@ -52,7 +53,7 @@ def make_callbacks(nodes: Sequence[Any], allow: Sequence[str]) -> list[Callback]
     """
     found = []
     for index, node in enumerate(nodes):
-        made = build(node, f"{KEY}.{index}", allow)
+        made = builder.build(node, f"{KEY}.{index}")
         if not isinstance(made, Callback):
             raise _no_callback(f"{KEY}.{index}", node)
         check_on_error(f"{KEY}.{index}", node, made.on_error)

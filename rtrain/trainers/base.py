@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.loops.directions import Directions
@@ -31,8 +32,8 @@ class Job:
     trainer_name: str
     """Name of the plugin: ``trainer.type`` of the config."""
     dataset: Dataset | None
-    allow: tuple[str, ...]
-    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    builder: Builder
+    """Builds what the config names."""
     project_root: str
     """Folder whose modules the driver and the workers can import."""
     about: CheckpointMetadata
@@ -70,7 +71,7 @@ class Job:
             "conf": self.conf.trainer,
             "run": self.conf.run,
             "dataset": self.dataset,
-            "allow": self.allow,
+            "builder": self.builder,
             "scrub": self.scrub,
             "known_directions": self.directions,
             "schedule": self.schedule,
@@ -186,7 +187,7 @@ class TrainerPlugin:
             RtrainError: A part of the config fails; names its key.
         """
 
-    def directions(self, conf: Any, allow: Sequence[str]) -> Directions:
+    def directions(self, conf: Any, builder: Builder) -> Directions:
         """Return which way the metrics get better that the trainer's own library, or the config, brings.
 
         Names that every trainer shares (loss, accuracy) are known without. Where a metric is not known, the user has to
@@ -194,7 +195,7 @@ class TrainerPlugin:
 
         Args:
             conf: The plugin's conf; what it names has not been checked.
-            allow: Modules beyond rtrain's known frameworks that a ``_target_`` may come from.
+            builder: Builds what the config names.
         """
         return Directions()
 

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from rtrain.config.did_you_mean import there_are
-from rtrain.config.targets.allow_list import Untrusted
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
@@ -259,12 +259,12 @@ class LoadedCheckpoint:
     conf: Any
     """The plugin's conf, as in training."""
     info: DatasetInfo
-    allow: tuple[str, ...] = ()
-    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    builder: Builder = field(default_factory=Builder)
+    """Builds what the config names."""
     own_files: bool = True
     """This account wrote its files, or the user trusts who did."""
 
     @property
     def is_own(self) -> bool:
         """Whether code that it names may run, and its files may be more than data."""
-        return self.own_files and not isinstance(self.allow, Untrusted)
+        return self.own_files and self.builder.trusted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rtrain.config.targets.instantiate import no_arguments, raised_at
+from rtrain.config.targets.importing import no_arguments, raised_at
 from rtrain.errors import PredictionError, RtrainError, first_line
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from rtrain.config.run_conf import RunConf
 from rtrain.config.secrets.redact import Redactor
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import Writer
 from rtrain.runs.events import Event, event_line
@@ -67,8 +68,8 @@ class Worker:
     """The worker is the driver's own process: there is no cluster."""
     stays: bool = False
     """The process trains other runs after this one, with the same workers."""
-    allow: tuple[str, ...] = ()
-    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    builder: Builder = field(default_factory=Builder)
+    """Builds what the config names."""
     scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of texts."""
     started: float = field(default_factory=time.monotonic)

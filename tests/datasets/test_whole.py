@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import load_source, whole_confs
 from rtrain.datasets.several import load_part, load_several
 from rtrain.errors import DatasetError
@@ -91,7 +92,7 @@ def project(tmp_path):
 
 
 def loaded(name, **keys):
-    return load_part(load_source(name, ("whole_functions",)), whole_confs()[name](**keys))
+    return load_part(load_source(name, Builder(("whole_functions",))), whole_confs()[name](**keys))
 
 
 def test_every_source_with_columns_of_its_own_is_tried():

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import take
 from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
@@ -43,7 +44,7 @@ def fit(trainer, folder, dataset, *, channel=None, checkpoint=None, allow=(), in
     """Train in this process and return what was sent; ``keys`` are the trainer's own."""
     conf, channel = confs()[trainer](**keys), channel or RecordingChannel()
     worker = make_worker(folder, conf, dataset, channel=channel, checkpoint=checkpoint or {}, init_from=init_from)
-    worker.allow = allow
+    worker.builder = Builder(allow)
     load_trainer(trainer).train_loop(conf)(worker)
     return channel
 

@@ -11,6 +11,7 @@ from boosting_runs import LOADERS, fit, load, make_dataset, ranking_dataset, rea
 import rtrain
 from rtrain.config.run_conf import RunConf
 from rtrain.config.schema import RtrainConf
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import RecordingChannel, make_job
@@ -241,7 +242,7 @@ class BoostingTests:
         rows = {"x": np.zeros(SHAPE, "float32"), "y": np.zeros(10, "float32")}
         conf = RtrainConf(trainer=confs()[self.trainer](**keys), run=RunConf(name="test"))
         job = make_job(conf, make_dataset(rows, np.arange(10), **facts), self.trainer)
-        job = replace(job, allow=(__name__,))
+        job = replace(job, builder=Builder((__name__,)))
         with pytest.raises(ConfigError, match=message):
             load_trainer(self.trainer).check(job)
 

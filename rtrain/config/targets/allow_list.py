@@ -25,15 +25,6 @@ FRAMEWORKS = frozenset(_NAMES.split())
 """rtrain's known frameworks."""
 
 
-class Untrusted(tuple[str, ...]):
-    """``allow`` where another account may have written the targets: they name what ``harmless.py`` lists.
-
-    The frameworks as a whole are no such place: ``torch.hub.load`` runs the code of a folder.
-    """
-
-    __slots__ = ()
-
-
 SPECIAL = frozenset({"_target_", "_args_", "_partial_", "_recursive_", "_convert_"})
 """Keys of a node that say how to build it."""
 
@@ -81,13 +72,14 @@ def project_forgotten() -> Iterator[None]:
                 del sys.modules[name]
 
 
+def is_framework(module: str) -> bool:
+    """Return whether the dotted path ``module`` is a known framework, or in one."""
+    return any(module == one or module.startswith(f"{one}.") for one in FRAMEWORKS)
+
+
 def is_allowed(module: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> bool:
     """Return whether the dotted path ``module`` is a known framework, in ``allow``, or in a project folder."""
-    if any(module == one or module.startswith(f"{one}.") for one in FRAMEWORKS):
-        return True
-    if isinstance(allow, Untrusted):
-        return False
-    if any(matches(module, pattern) for pattern in allow):
+    if is_framework(module) or any(matches(module, pattern) for pattern in allow):
         return True
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top in sys.builtin_module_names:

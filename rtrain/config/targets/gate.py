@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.targets.allow_list import FRAMEWORKS, matches
-from rtrain.config.targets.instantiate import check_names, locate, refuse_unless_allowed
+from rtrain.config.targets.allow_list import is_framework, matches
+from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.servers import is_foreign_store, is_own_cluster
 from rtrain.errors import TargetError
 
@@ -72,6 +72,10 @@ class Gate:
     typed: frozenset[str] = frozenset()
     """Keys that the command line sets itself: a user may do anything."""
 
+    @property
+    def _builder(self) -> Builder:
+        return Builder(self.allow)
+
     def check_job(self, data: Mapping[str, Any]) -> None:
         """Check a resolved job by names alone; nothing is imported.
 
@@ -79,8 +83,8 @@ class Gate:
             TargetError: A ``_target_`` is not allowed, or the workers' environment, or a server that is asked.
         """
         for section in ("trainer", "dataset", "datasets"):
-            check_names(data.get(section), section, self.allow, [self.root])
-        check_names(data.get("run", {}).get("callbacks"), "run.callbacks", self.allow, [self.root])
+            self._builder.check_names(data.get(section), section, [self.root])
+        self._builder.check_names(data.get("run", {}).get("callbacks"), "run.callbacks", [self.root])
         self._check_servers(data)
         env = data["cluster"]["runtime_env"]
         self.check_variables(env.get("env_vars"), "cluster.runtime_env.env_vars")
@@ -99,7 +103,7 @@ class Gate:
 
     def check_callbacks(self, node: Any) -> None:
         """Check ``hydra.callbacks`` by names alone; nothing is imported."""
-        check_names(node, "hydra.callbacks", (*self.allow, *HYDRAS_CALLBACKS), [self.root])
+        Builder((*self.allow, *HYDRAS_CALLBACKS)).check_names(node, "hydra.callbacks", [self.root])
 
     def located(self, node: Any, where: str = "hydra.callbacks") -> Any:
         """Return ``node`` with what each ``_target_`` names in place of the name."""
@@ -113,7 +117,7 @@ class Gate:
 
     def _target(self, path: str, where: str) -> Any:
         own = (path.rpartition(".")[0],) if path in HYDRAS_CALLBACKS else ()
-        return locate(path, where, (*self.allow, *own))
+        return Builder((*self.allow, *own)).locate(path, where)
 
     def check_plugin(self, node: Any, where: str, sweep_dir: Path) -> None:
         """Check ``hydra.launcher`` or ``hydra.sweeper``: a plugin of Hydra's, given plain settings."""
@@ -159,14 +163,14 @@ class Gate:
             return
         if not isinstance(value, str):
             raise TargetError(where, f"must be a dotted path, not {value!r}")
-        framework = any(f"{value}.".startswith(f"{one}.") for one in FRAMEWORKS)
+        framework = is_framework(value)
         if framework and not any(matches(value, one) for one in self.allow):
             raise TargetError(
                 where, f"{value} is not allowed: it is nothing of logging's", "  " + to_try(f"allow=[{value}]")
             )
-        refuse_unless_allowed(value, where, self.allow, [self.root])
+        self._builder.refuse_unless_allowed(value, where, [self.root])
         if walk:
-            locate(value, where, self.allow)
+            self._builder.locate(value, where)
 
     def _check_protocol(self, value: Any, where: str, *, walk: bool) -> None:
         if isinstance(value, list):

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from rtrain.config.targets.allow_list import FRAMEWORKS
 from rtrain.config.targets.argument_types import parameters_of
-from rtrain.config.targets.instantiate import locate
+from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.silenced import silenced
 from rtrain.errors import ConfigError
 
@@ -67,7 +67,7 @@ def _parameters(target: str) -> list[inspect.Parameter]:
     """Return the parameters of a framework's class; none where it doesn't tell."""
     try:
         with silenced():
-            found = locate(target, "_target_", ())
+            found = Builder().locate(target, "_target_")
     except ConfigError:
         return []
     return list((parameters_of(found) or {}).values())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.targets.builder import Builder
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.arrays.load import TASKS, Arrays, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RowReader, Source
@@ -75,7 +76,7 @@ class Python(Source):
 
     def load(self, conf: PythonConf) -> Dataset:
         """Call the function and take what it returns."""
-        tables, arrays = _by_split(conf, self.allow)
+        tables, arrays = _by_split(conf, self.builder)
         fitting = TASKS if arrays or conf.text is None else TEXTS
         check_task(conf.task, fitting, f"the {_kind(arrays, conf)} of {conf.function}")
         if arrays:
@@ -94,7 +95,7 @@ class Python(Source):
 
         from rtrain.datasets.whole.load import load_columns, load_table
 
-        found = _call(conf, self.allow)
+        found = _call(conf, self.builder)
         if isinstance(found, Mapping):
             columns = {str(name): np.asarray(values) for name, values in found.items()}
             return load_columns("python", columns, conf, conf.function)
@@ -108,7 +109,7 @@ class Python(Source):
 
     def open_rows(self, conf: PythonConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Call the function and take all rows that it returns; labels may be missing."""
-        tables, arrays = _by_split(conf, self.allow)
+        tables, arrays = _by_split(conf, self.builder)
         if arrays:
             from rtrain.datasets.arrays.predict_rows import open_array_rows
 
@@ -126,9 +127,9 @@ def _kind(arrays: Mapping[str, Arrays], conf: PythonConf) -> str:
     return "arrays" if arrays else "table" if conf.text is None else "texts"
 
 
-def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Table], dict[str, Arrays]]:
+def _by_split(conf: PythonConf, builder: Builder) -> tuple[dict[str, pa.Table], dict[str, Arrays]]:
     """Return what the function returns for each split: tables or arrays, the other one empty."""
-    found = _call(conf, allow)
+    found = _call(conf, builder)
     taken = {split: _taken(part, conf) for split, part in (found if _is_by_split(found) else {"train": found}).items()}
     arrays = {split: part for split, part in taken.items() if isinstance(part, Arrays)}
     tables = {split: part for split, part in taken.items() if not isinstance(part, Arrays)}
@@ -137,13 +138,13 @@ def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Tabl
     return tables, arrays
 
 
-def _call(conf: FunctionConf, allow: Any) -> Any:
+def _call(conf: FunctionConf, builder: Builder) -> Any:
     """Return what the function returns, or say where in the user's code it failed."""
     from rtrain.config.targets.argument_types import parameters_of
     from rtrain.config.targets.arguments import check_names_known
-    from rtrain.config.targets.instantiate import locate, raised_at
+    from rtrain.config.targets.importing import raised_at
 
-    function = locate(conf.function, "dataset.function", allow)
+    function = builder.locate(conf.function, "dataset.function")
     if not callable(function):
         raise DatasetError(f"dataset.function: {conf.function} is no function.")
     parameters = parameters_of(function)

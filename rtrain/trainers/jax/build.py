@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import optax
 
-from rtrain.config.targets.instantiate import build
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.jax.config import Conf
@@ -21,33 +21,33 @@ RowLoss = Callable[[Any, Any], Any]
 
 
 def build_optimizer(
-    conf: Conf, steps: int | None, allow: tuple[str, ...]
+    conf: Conf, steps: int | None, builder: Builder
 ) -> tuple[optax.GradientTransformation, Callable[[int], float] | None]:
     """Return the optimizer, and its learning rate by step where its config says it."""
     node = fill_lengths(conf.optimizer, steps, "trainer.optimizer")
-    optimizer = build(node, "trainer.optimizer", allow)
+    optimizer = builder.build(node, "trainer.optimizer")
     if not isinstance(optimizer, optax.GradientTransformation):
         made = type(optimizer).__name__
         raise ConfigError(f"trainer.optimizer: {node['_target_']} makes a {made}, not an Optax transformation.")
     rate = node.get("learning_rate")
     if isinstance(rate, Mapping):
-        schedule = build(rate, "trainer.optimizer.learning_rate", allow)
+        schedule = builder.build(rate, "trainer.optimizer.learning_rate")
         return optimizer, lambda step: float(schedule(step))
     return optimizer, None if rate is None else lambda step: float(rate)
 
 
-def build_loss(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> RowLoss:
+def build_loss(conf: Conf, info: DatasetInfo, builder: Builder) -> RowLoss:
     """Return the loss of each row: the user's, or the usual one of the task."""
     if conf.loss is not None:
-        return rowwise(build({**conf.loss, "_partial_": True}, "trainer.loss", allow))
+        return rowwise(builder.build({**conf.loss, "_partial_": True}, "trainer.loss"))
     return rowwise(optax.softmax_cross_entropy_with_integer_labels if info.task in CLASSES else squared_error)
 
 
-def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, RowLoss]:
+def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, RowLoss]:
     """Return what is measured beside the loss, by name."""
     usual = {"accuracy": is_right} if info.task in CLASSES else {"mae": absolute_error, "mse": squared_error}
     own = {
-        name: build({**node, "_partial_": True}, f"trainer.metrics.{name}", allow)
+        name: builder.build({**node, "_partial_": True}, f"trainer.metrics.{name}")
         for name, node in conf.metrics.items()
     }
     return {name: rowwise(function) for name, function in {**usual, **own}.items()}

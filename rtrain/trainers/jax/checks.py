@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rtrain.cluster.scaling import refuse_shared_gpu
-from rtrain.config.targets.instantiate import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.base import Job
 from rtrain.trainers.jax.config import Conf
@@ -33,7 +32,7 @@ def check_conf(job: Job) -> None:
     """
     conf: Conf = job.conf.trainer
     if conf.train_function is not None:
-        locate_function(conf.train_function, "trainer.train_function", job.allow, num_arguments=1)
+        job.builder.locate_function(conf.train_function, "trainer.train_function", num_arguments=1)
         return
     info = dataset_of(job)
     check_task("jax", info, (*CLASSES, "regression"))
@@ -41,22 +40,22 @@ def check_conf(job: Job) -> None:
     refuse_shared_gpu(job.conf.scaling)
     check_float32("jax", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
-    check_callbacks(conf.callbacks, job.allow)
+    check_callbacks(conf.callbacks, job.builder)
     _check_targets(conf, info, job)
 
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     model = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
-    check_node(model, "trainer.model", job.allow, provided=("rngs", *MODES))
+    job.builder.check_node(model, "trainer.model", provided=("rngs", *MODES))
     check_numbers(conf.optimizer, "trainer.optimizer")
     steps = conf.num_steps(steps_per_epoch=1)
-    check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
+    job.builder.check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer")
     if conf.loss is not None:
-        check_node({**conf.loss, "_partial_": True}, "trainer.loss", job.allow)
+        job.builder.check_node({**conf.loss, "_partial_": True}, "trainer.loss")
         choose = "'trainer.loss={_target_: optax.%s}'"
         of_classes = choose % "softmax_cross_entropy_with_integer_labels"
         words = {"of_numbers": choose % "squared_error", "of_classes": of_classes}
         check_loss_kind(conf.loss["_target_"], job, **words)
     for name, node in conf.metrics.items():
-        check_node({**node, "_partial_": True}, f"trainer.metrics.{name}", job.allow)
+        job.builder.check_node({**node, "_partial_": True}, f"trainer.metrics.{name}")
     check_names(conf, info)

@@ -49,13 +49,13 @@ class JaxLearner(Learner):
     def __init__(self, worker: Worker, world: ProcessGroup) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf, info = worker.conf, worker.dataset.info
-        self._info, self._world, self._conf, self._allow = info, world, conf, worker.allow
+        self._info, self._world, self._conf, self._builder = info, world, conf, worker.builder
         rows = conf.rows_per_step(world.size)
         self._slots = world.slots(rows // conf.accumulate_steps)
         self._eval_slots = world.slots(conf.eval_batch_size * world.size)
         steps = conf.num_steps(-(-worker.dataset.splits["train"].num_rows // rows))
-        optimizer, self._rate = build_optimizer(conf, steps, worker.allow)
-        net, inputs = build_net(conf, info, worker.run.seed, worker.allow), Inputs(info)
+        optimizer, self._rate = build_optimizer(conf, steps, worker.builder)
+        net, inputs = build_net(conf, info, worker.run.seed, worker.builder), Inputs(info)
         self._inputs = inputs
         row = inputs.narrow(np.zeros((1, *info.input_shape), info.dtype))
         with tried_model(conf.model, info, channels_last_shape(info)):
@@ -63,8 +63,8 @@ class JaxLearner(Learner):
         with tried("trainer.optimizer", info, "gradients like the weights"):
             jax.eval_shape(optimizer.update, weights, jax.eval_shape(optimizer.init, weights), weights)
         self._at = jax.device_put((weights, state, optimizer.init(weights)), world.everywhere)
-        self._metrics = build_metrics(conf, info, worker.allow)
-        loss = build_loss(conf, info, worker.allow)
+        self._metrics = build_metrics(conf, info, worker.builder)
+        loss = build_loss(conf, info, worker.builder)
         measured = {f"trainer.metrics.{name}": one for name, one in self._metrics.items()}
         idle = try_rows(conf, net, (weights, state), inputs, {"trainer.loss": loss, **measured}, info)
         if idle:
@@ -142,7 +142,7 @@ class JaxLearner(Learner):
 
     def callbacks(self) -> list[WorkerCallback]:
         """Build the callbacks of the config."""
-        return build_callbacks(self._conf.callbacks, self._allow)
+        return build_callbacks(self._conf.callbacks, self._builder)
 
     def learned(self) -> tuple[Any, None]:
         """Return the weights; the optimizer is part of a compiled step."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rtrain.config.targets.instantiate import locate
 from rtrain.trainers.jax.learner import JaxLearner
 from rtrain.trainers.jax.ranks import joined
 from rtrain.trainers.loops.epochs.loop import EpochLoop
@@ -18,4 +17,4 @@ def train(worker: Worker) -> None:
 def call_function(worker: Worker) -> None:
     """Call the user's function with this worker."""
     with joined(worker):
-        locate(worker.conf.train_function, "trainer.train_function", worker.allow)(worker)
+        worker.builder.locate(worker.conf.train_function, "trainer.train_function")(worker)

@@ -77,7 +77,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
             f"{trained.folder} was written by {conf.train_function}, a loop of your own; only it knows how to predict."
         )
     info = trained.info
-    net = build_net(conf, info, 0, trained.allow)
+    net = build_net(conf, info, 0, trained.builder)
     inputs = Inputs(info)
     like = net.init(inputs.ready(jnp.asarray(inputs.narrow(np.zeros((1, *info.input_shape), info.dtype)))))
     place = jax.devices("gpu" if device == "cuda" else device)[0]

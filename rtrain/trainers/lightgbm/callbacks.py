@@ -9,6 +9,7 @@ from typing import Any
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.rounds import Rounds
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
@@ -17,21 +18,21 @@ from rtrain.trainers.loops.callbacks.build import build_callbacks, check_callbac
 KINDS = (WorkerCallback, Callable)
 
 
-def check_own(nodes: Sequence[Any], allow: Sequence[str]) -> None:
+def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     """Refuse callbacks that can't be made, and LightGBM's early stopping.
 
     Raises:
         ConfigError: Names the callback.
     """
-    for where, _, kind in check_callbacks(nodes, allow, KINDS):
+    for where, _, kind in check_callbacks(nodes, builder, KINDS):
         if kind is lightgbm.early_stopping:
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
             raise ConfigError(f"{where}: rtrain stops early itself.", hint)
 
 
-def build_own(nodes: Sequence[Any], allow: Sequence[str], rounds: Rounds) -> tuple[list[WorkerCallback], list[Any]]:
+def build_own(nodes: Sequence[Any], builder: Builder, rounds: Rounds) -> tuple[list[WorkerCallback], list[Any]]:
     """Build the callbacks of a config; return rtrain's, and those for ``lightgbm.train``."""
-    made = build_callbacks(nodes, allow, KINDS)
+    made = build_callbacks(nodes, builder, KINDS)
     own = [one for one in made if isinstance(one, WorkerCallback)]
     done = rounds.progress.step
     return own, [OfLightGBM(one, done, rounds) for one in made if not isinstance(one, WorkerCallback)]

@@ -11,5 +11,5 @@ from rtrain.trainers.loops.boosting.rounds import check_boosting
 def check_conf(job: Job) -> None:
     """Check names and values of the parameters, and whether they fit the dataset."""
     check_boosting(job.conf.trainer, job)
-    check_own(job.conf.trainer.callbacks, job.allow)
+    check_own(job.conf.trainer.callbacks, job.builder)
     check_params(job)

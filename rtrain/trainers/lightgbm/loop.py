@@ -55,7 +55,7 @@ def train(worker: Worker) -> None:
     trees = _trees(begin)
     model = [] if trees is None else [trees]
     rounds = Rounds(worker, conf, LightGBMCollectives(worker.rank, worker.world_size), deciding, _copier(model), begin)
-    objective, own = functions(conf, worker.allow)
+    objective, own = functions(conf, worker.builder)
     margins = [OfMargins(info)] if needs_margins(conf, info) else []
     split = worker.dataset.splits["train"]
     bins = shared_bins(split, info, params) if worker.world_size > 1 else None
@@ -65,7 +65,7 @@ def train(worker: Worker) -> None:
     params = params if objective is None else {**params, "objective": objective}
     if begin.init is not None and trees is not None:
         rounds.progress.rounds_before = trees.current_iteration()
-    called, by_library = build_own(conf.callbacks, worker.allow, rounds)
+    called, by_library = build_own(conf.callbacks, worker.builder, rounds)
     rounds.call(called, lambda: model[0] if model else None)
     with rounds.control.ending():
         if not rounds.done():

@@ -11,7 +11,6 @@ from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
-from rtrain.config.targets.instantiate import check_node, locate
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.lightning.arguments import OURS, trainer_arguments
@@ -67,8 +66,8 @@ def check_conf(job: Job) -> None:
 
 
 def _check_class(node: dict[str, Any], where: str, kind: type, job: Job) -> None:
-    check_node(node, where, job.allow)
-    found = locate(node["_target_"], f"{where}._target_", job.allow)
+    job.builder.check_node(node, where)
+    found = job.builder.locate(node["_target_"], f"{where}._target_")
     if isinstance(found, type) and not issubclass(found, kind):
         raise ConfigError(f"{where}: {node['_target_']} is no {kind.__name__}.", "For other modules: trainer=torch")
 
@@ -85,7 +84,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
             if (isinstance(node, dict) and "_target_" in node) or (
                 name in OBJECTS and not isinstance(node, bool | None)
             ):
-                check_node(node, f"{where}.{number}" if isinstance(value, list) else where, job.allow)
+                job.builder.check_node(node, f"{where}.{number}" if isinstance(value, list) else where)
                 _refuse_callbacks(node, where, job)
     _check_plain_args({name: value for name, value in given.items() if "_target_" not in str(value)})
 
@@ -106,7 +105,7 @@ def _check_plain_args(plain: dict[str, Any]) -> None:
 
 def _refuse_callbacks(node: dict[str, Any], where: str, job: Job) -> None:
     """Refuse callbacks that write checkpoints, or change the weights after the last evaluation and checkpoint."""
-    found = locate(node["_target_"], where, job.allow)
+    found = job.builder.locate(node["_target_"], where)
     if not isinstance(found, type):
         return
     if issubclass(found, pl.callbacks.Checkpoint):

@@ -10,7 +10,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.utilities.model_helpers import is_overridden
 from safetensors.torch import load_file
 
-from rtrain.config.targets.instantiate import build
+from rtrain.config.targets.builder import Builder
 from rtrain.trainers.lightning.checkpoint.untrusted import StrangersNumbers
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.inputs import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
@@ -54,7 +54,7 @@ def build_module(worker: Worker) -> Any:
     node = worker.conf.module
     if worker.dataset is not None:
         node = fill_from_dataset(node, worker.dataset.info, "trainer.module")
-    return build(node, "trainer.module", worker.allow)
+    return worker.builder.build(node, "trainer.module")
 
 
 def _validates(module: pl.LightningModule, conf: Conf) -> bool:
@@ -78,13 +78,13 @@ def _our_data(worker: Worker, ranks: TorchRanks, progress: EpochProgress, *, val
 
 
 def _shared_data(worker: Worker, ranks: TorchRanks, progress: EpochProgress, *, validates: bool) -> SharedData:
-    inner = build(worker.conf.datamodule, "trainer.datamodule", worker.allow)
+    inner = worker.builder.build(worker.conf.datamodule, "trainer.datamodule")
     return SharedData(inner, ranks, worker.run.seed, progress, validates=validates)
 
 
 def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
     """Return Lightning's Trainer, on this rank's device and with our services last among its callbacks."""
-    conf, given = worker.conf, _built(worker.conf.trainer_args, worker.allow)
+    conf, given = worker.conf, _built(worker.conf.trainer_args, worker.builder)
     plugins = _as_list(given.pop("plugins", None))
     strategy: Any = "auto"
     if worker.world_size > 1:
@@ -120,13 +120,13 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
     return trainer
 
 
-def _built(given: Mapping[str, Any], allow: tuple[str, ...]) -> dict[str, Any]:
+def _built(given: Mapping[str, Any], builder: Builder) -> dict[str, Any]:
     """Return the Trainer's arguments with what they name by ``_target_``."""
 
     def one(value: Any, where: str) -> Any:
         if isinstance(value, list):
             return [one(inner, f"{where}.{number}") for number, inner in enumerate(value)]
-        return build(value, where, allow) if isinstance(value, Mapping) and "_target_" in value else value
+        return builder.build(value, where) if isinstance(value, Mapping) and "_target_" in value else value
 
     return {name: one(value, f"trainer.trainer_args.{name}") for name, value in given.items()}
 

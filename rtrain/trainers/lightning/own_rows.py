@@ -11,7 +11,6 @@ import numpy as np
 from lightning.pytorch.utilities.data import extract_batch_size
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
-from rtrain.config.targets.instantiate import build
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.lightning.predictor import load_module
 from rtrain.trainers.lightning.quiet import quiet
@@ -29,7 +28,7 @@ class OwnRows:
 
     def __init__(self, trained: LoadedCheckpoint, device: str) -> None:
         self._module = load_module(trained)
-        self._data = build(trained.conf.datamodule, "trainer.datamodule", trained.allow)
+        self._data = trained.builder.build(trained.conf.datamodule, "trainer.datamodule")
         self._device, self._given = device, trained.conf.trainer_args
 
     def evaluate(self, split: str | None) -> tuple[str, int, Mapping[str, float]]:

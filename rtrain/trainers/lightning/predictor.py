@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from rtrain.config.targets.instantiate import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.lightning.services import WEIGHTS
@@ -69,7 +68,7 @@ def load_module(trained: LoadedCheckpoint) -> Any:
     node = trained.conf.module
     if trained.conf.datamodule is None:
         node = fill_from_dataset(node, trained.info, "trainer.module")
-    module = build(node, "trainer.module", trained.allow)
+    module = trained.builder.build(node, "trainer.module")
     try:
         module.load_state_dict(load_file(trained.folder / WEIGHTS, device="cpu"))
     except (OSError, RuntimeError) as error:

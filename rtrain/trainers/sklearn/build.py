@@ -8,20 +8,20 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.targets.instantiate import build
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.sklearn.class_names import take_class_names
 from rtrain.trainers.sklearn.config import Conf
 
 
-def build_estimator(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) -> Any:
+def build_estimator(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) -> Any:
     """Build the estimator, with the seed, the features that are categories, and classes by number, where it takes them.
 
     Raises:
         ConfigError: It is not an estimator, or names a class that the data lacks.
     """
-    estimator = build(conf.estimator, "trainer.estimator", allow)
+    estimator = builder.build(conf.estimator, "trainer.estimator")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         made = type(estimator).__name__
         raise ConfigError(f"trainer.estimator: {conf.estimator['_target_']} makes a {made}, not an estimator.")

@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.targets.instantiate import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
@@ -36,8 +35,8 @@ def check_conf(job: Job) -> None:
     check_task("sklearn", info, ("classification", "regression"))
     _check_scaling(job)
     check_monitors(epochs_conf(conf, info), info, job)
-    check_node(conf.estimator, "trainer.estimator", job.allow)
-    estimator = build_estimator(conf, info, job.conf.run.seed, job.allow)
+    job.builder.check_node(conf.estimator, "trainer.estimator")
+    estimator = build_estimator(conf, info, job.conf.run.seed, job.builder)
     _check_arguments(estimator, conf)
     _check_kind(estimator, conf, info)
     _check_epochs(estimator, conf, info)

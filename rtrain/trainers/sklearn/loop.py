@@ -25,7 +25,7 @@ def train(worker: Worker) -> None:
     conf: Conf = worker.conf
     assert worker.dataset is not None, "checked by the plugin"
     info, num_threads = worker.dataset.info, conf.num_threads or worker.num_threads
-    estimator = build_estimator(conf, info, worker.run.seed, worker.allow)
+    estimator = build_estimator(conf, info, worker.run.seed, worker.builder)
     learner = SklearnLearner(estimator, info, whole=conf.max_epochs is None, num_threads=num_threads)
     loop = EpochLoop(worker, epochs_conf(conf, info), learner, SingleProcess())
     told = told_warnings(conf.estimator, worker.notice)

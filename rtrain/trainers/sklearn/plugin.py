@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rtrain.config.targets.builder import Builder
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.sklearn import config
@@ -16,7 +17,7 @@ class Plugin(TrainerPlugin):
     requires = ("sklearn", "skops")
     pickles = ("estimator.pkl",)
 
-    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+    def directions(self, conf: config.Conf, builder: Builder) -> Directions:
         """Return that more is better of each score: scikit-learn turns the others round."""
         scoring = [] if conf.cross_validation is None else conf.cross_validation.scoring
         return Directions(own={f"cv/{name}": "max" for name in scoring})

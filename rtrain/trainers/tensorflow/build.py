@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rtrain.config.targets.instantiate import build
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import channels_last_shape, fill_from_dataset, fill_lengths
@@ -29,13 +29,13 @@ def fill(node: Mapping[str, Any], info: DatasetInfo, where: str) -> dict[str, An
     return fill_from_dataset(node, info, where, channels_last_shape(info))
 
 
-def build_model(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> Any:
+def build_model(conf: Conf, info: DatasetInfo, builder: Builder) -> Any:
     """Build the model with all its weights.
 
     Raises:
         ConfigError: It is no Keras 3 model, or trains itself.
     """
-    model = build(fill(conf.model, info, "trainer.model"), "trainer.model", allow)
+    model = builder.build(fill(conf.model, info, "trainer.model"), "trainer.model")
     if not isinstance(model, keras.Model):
         made = f"{type(model).__module__}.{type(model).__name__}"
         raise ConfigError(f"trainer.model: {conf.model['_target_']} makes a {made}, not a model of Keras 3.")
@@ -61,7 +61,7 @@ def check_model_class(kind: Any, conf: Conf) -> None:
         )
 
 
-def build_optimizer(conf: Conf, steps: int | None, allow: tuple[str, ...]) -> Any:
+def build_optimizer(conf: Conf, steps: int | None, builder: Builder) -> Any:
     """Build the optimizer.
 
     Raises:
@@ -70,7 +70,7 @@ def build_optimizer(conf: Conf, steps: int | None, allow: tuple[str, ...]) -> An
     node = fill_lengths(conf.optimizer, steps, "trainer.optimizer")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        optimizer = build(node, "trainer.optimizer", allow)
+        optimizer = builder.build(node, "trainer.optimizer")
     for warning in caught:
         if "will be ignored" in str(warning.message):  # as Keras says of decay
             raise ConfigError(f"trainer.optimizer: {warning.message}", "Leave the argument out.")
@@ -101,18 +101,18 @@ def note_on_averages(optimizer: Any, steps: int) -> str | None:
     return None
 
 
-def build_loss(conf: Conf, model: Any, info: DatasetInfo, allow: tuple[str, ...], *, single: bool = False) -> Any:
+def build_loss(conf: Conf, model: Any, info: DatasetInfo, builder: Builder, *, single: bool = False) -> Any:
     """Build the loss, or the usual one of the task.
 
     Args:
         conf: It may name one.
         model: Its last layer tells whether outputs are logits.
         info: The dataset.
-        allow: What the config may name.
+        builder: What the config may name.
         single: Two classes share one output.
     """
     if conf.loss is not None:
-        return build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
+        return builder.build(fill(conf.loss, info, "trainer.loss"), "trainer.loss")
     if single:
         return keras.losses.BinaryCrossentropy(from_logits=ends_in_logits(model))
     if info.task in CLASSES:
@@ -120,17 +120,17 @@ def build_loss(conf: Conf, model: Any, info: DatasetInfo, allow: tuple[str, ...]
     return keras.losses.MeanSquaredError()
 
 
-def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, Any]:
+def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, Any]:
     """Build the Keras metrics of each evaluation, by name."""
     return {
-        name: build(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", allow)
+        name: builder.build(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}")
         for name, node in conf.metrics.items()
     }
 
 
-def build_callbacks(conf: Conf, metrics: Mapping[str, Any], allow: tuple[str, ...]) -> list[Any]:
+def build_callbacks(conf: Conf, metrics: Mapping[str, Any], builder: Builder) -> list[Any]:
     """Build the callbacks; those that watch a metric learn which way it gets better."""
-    found = [build(node, f"trainer.callbacks.{place}", allow) for place, node in enumerate(conf.callbacks)]
+    found = [builder.build(node, f"trainer.callbacks.{place}") for place, node in enumerate(conf.callbacks)]
     for one in found:
         if isinstance(one, WATCHING) and getattr(one, "mode", None) == "auto":
             one.mode = _mode(one.monitor, metrics)

@@ -10,7 +10,7 @@ import keras
 
 from rtrain.cluster.scaling import refuse_shared_gpu
 from rtrain.config.did_you_mean import plain, to_try
-from rtrain.config.targets.instantiate import build, check_node, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -61,32 +61,32 @@ def check_conf(job: Job) -> None:
     refuse_shared_gpu(job.conf.scaling)
     check_float32("tensorflow", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
-    check_node(fill(conf.model, info, "trainer.model"), "trainer.model", job.allow)
-    model = locate(conf.model["_target_"], "trainer.model._target_", job.allow)
+    job.builder.check_node(fill(conf.model, info, "trainer.model"), "trainer.model")
+    model = job.builder.locate(conf.model["_target_"], "trainer.model._target_")
     if inspect.isclass(model):
         check_model_class(model, conf)
     check_numbers(conf.optimizer, "trainer.optimizer")
     steps = conf.num_steps(steps_per_epoch=1)
-    check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
+    job.builder.check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer")
     # The signatures of Keras's optimizers take any keyword: only their constructors know better.
-    _check_averages(build_optimizer(conf, steps, job.allow))
+    _check_averages(build_optimizer(conf, steps, job.builder))
     if conf.loss is not None:
         _check_loss(fill(conf.loss, info, "trainer.loss"), job)
     for name, node in conf.metrics.items():
-        check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
-        _check_metric(node, f"trainer.metrics.{name}", info, job.allow)
+        job.builder.check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}")
+        _check_metric(node, f"trainer.metrics.{name}", info, job.builder)
     check_names(conf, info, SAME)
     for place, node in enumerate(conf.callbacks):
-        check_node(node, f"trainer.callbacks.{place}", job.allow)
-        _check_callback(node["_target_"], f"trainer.callbacks.{place}", job.allow)
+        job.builder.check_node(node, f"trainer.callbacks.{place}")
+        _check_callback(node["_target_"], f"trainer.callbacks.{place}", job.builder)
 
 
-def _check_callback(target: str, where: str, allow: tuple[str, ...]) -> None:
+def _check_callback(target: str, where: str, builder: Builder) -> None:
     """Refuse a callback that needs the events of ``model.evaluate``, which rtrain does not call.
 
     What Keras's own callbacks do then is to log them, but for one.
     """
-    kind = locate(target, where, allow)
+    kind = builder.locate(target, where)
     if not inspect.isclass(kind):
         return
     if not issubclass(kind, keras.callbacks.Callback):
@@ -116,8 +116,8 @@ def _check_averages(optimizer: Any) -> None:
 
 
 def _check_loss(node: Mapping[str, Any], job: Job) -> None:
-    allow = job.allow
-    target = locate(node["_target_"], "trainer.loss._target_", allow)
+    builder = job.builder
+    target = builder.locate(node["_target_"], "trainer.loss._target_")
     if inspect.isfunction(target) and not {"_partial_", "_args_"} & node.keys():
         missing = [
             name
@@ -130,9 +130,9 @@ def _check_loss(node: Mapping[str, Any], job: Job) -> None:
                 "keras.losses.Loss, or a function that is not called yet.",
                 to_try("+trainer.loss._partial_=true"),
             )
-    check_node(node, "trainer.loss", allow)
+    builder.check_node(node, "trainer.loss")
     _check_targets(node["_target_"], job)
-    loss = build(node, "trainer.loss", allow)
+    loss = builder.build(node, "trainer.loss")
     _check_reduction(loss)
     _check_ignored(loss)
 
@@ -160,9 +160,9 @@ def _check_ignored(loss: Any) -> None:
         )
 
 
-def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, allow: tuple[str, ...]) -> None:
+def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, builder: Builder) -> None:
     """Refuse a metric of Keras that would compare outputs, or one-hot targets, with the numbers of classes."""
-    kind = locate(node["_target_"], where, allow)
+    kind = builder.locate(node["_target_"], where)
     name = getattr(kind, "__name__", "")
     is_sparse = name in ("IoU", "MeanIoU") and node.get("sparse_y_pred") is False
     if info.task in CLASSES and getattr(keras.metrics, name, None) is kind and name in SPARSE and not is_sparse:

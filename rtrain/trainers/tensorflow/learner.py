@@ -58,32 +58,32 @@ class KerasLearner(Learner):
     def __init__(self, worker: Worker, world: ProcessGroup) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf: Conf = worker.conf
-        info, allow = worker.dataset.info, worker.allow
+        info, builder = worker.dataset.info, worker.builder
         self._info, self._world, self._split = info, world, evaluated_split(conf.evaluate_split, info)
         keras.utils.set_random_seed(worker.run.seed)
-        self.model, inputs = build_model(conf, info, allow), Inputs(info)
+        self.model, inputs = build_model(conf, info, builder), Inputs(info)
         output, target = try_model(self.model, inputs, worker, world.size)
         check_mask(output, world.size * conf.accumulate_steps)
         single = info.task in CLASSES and is_single(output, target)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
         steps = conf.num_steps(steps_per_epoch)
-        optimizer = build_optimizer(conf, steps, allow)
+        optimizer = build_optimizer(conf, steps, builder)
         note = note_on_averages(optimizer, steps or steps_per_epoch)
         if note is not None:
             worker.notice(note)
-        loss = build_loss(conf, self.model, info, allow, single=single)
+        loss = build_loss(conf, self.model, info, builder, single=single)
         taken = OfColumns(loss) if output.shape.rank == 1 else loss
         self.model.compile(optimizer=optimizer, loss=taken, jit_compile=False)
         optimizer.build(self.model.trainable_variables)
         computes = type(self.model).compute_loss is not keras.Model.compute_loss
         try_loss(self.model, inputs, output, info, own=computes or conf.loss is not None)
         check_loss(self.model, inputs, worker, world.size)
-        self._metrics = build_metrics(conf, info, allow)
+        self._metrics = build_metrics(conf, info, builder)
         try_metrics(self._metrics, output, info)
         skips, parts = worker.run.failure.nan_loss == "skip", conf.accumulate_steps
         self._train = train_step(self.model, inputs, info, world, parts=parts, skips=skips)
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
-        self._callbacks = Callbacks(build_callbacks(conf, self._metrics, allow), self.model, conf.max_epochs)
+        self._callbacks = Callbacks(build_callbacks(conf, self._metrics, builder), self.model, conf.max_epochs)
         self._copies = Copies((*self.model.variables, *optimizer.variables))
         self._move_seeds(world.rank)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rtrain.config.targets.instantiate import build
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import AUTO
 from rtrain.trainers.loops.directions import Directions
@@ -13,13 +13,13 @@ from rtrain.trainers.loops.directions import Directions
 MODES = {"up": "max", "down": "min"}
 
 
-def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -> Directions:
+def directions(metrics: Mapping[str, Mapping[str, Any]], builder: Builder) -> Directions:
     """Return which way metrics get better, of their config nodes by name; only an object of Keras says it."""
     own: dict[str, str | None] = {}
     for name, node in metrics.items():
         plain = {key: 2 if value == AUTO else value for key, value in node.items()}
         try:
-            metric = build(plain, f"trainer.metrics.{name}", allow)
+            metric = builder.build(plain, f"trainer.metrics.{name}")
         except ConfigError:  # the check of the plugin names it, with what the dataset says in place of auto
             continue
         mode = MODES.get(str(getattr(metric, "_direction", None)))

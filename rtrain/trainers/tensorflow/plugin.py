@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from rtrain.config.targets.builder import Builder
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.directions import Directions
@@ -29,9 +29,9 @@ class Plugin(EpochsPlugin):
         """Build everything, and call model, loss and metrics; no step is compiled."""
         self.part("learner").try_learner(job)
 
-    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+    def directions(self, conf: config.Conf, builder: Builder) -> Directions:
         """Return which way the config's metrics get better, as Keras says it."""
-        found: Directions = self.part("metrics").directions(conf.metrics, allow) if conf.metrics else Directions()
+        found: Directions = self.part("metrics").directions(conf.metrics, builder) if conf.metrics else Directions()
         return found
 
     def backend_config(self, conf: config.Conf) -> Any:

@@ -58,7 +58,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     Raises:
         CheckpointError: The weights are not there, or don't fit the model.
     """
-    model = build_model(trained.conf, trained.info, trained.allow)
+    model = build_model(trained.conf, trained.info, trained.builder)
     load_weights(model, trained.folder)
-    loss = build_loss(trained.conf, model, trained.info, trained.allow)
+    loss = build_loss(trained.conf, model, trained.info, trained.builder)
     return Predictor(model, trained.info, gives_logits(loss, model), "GPU:0" if device == "cuda" else "CPU:0")

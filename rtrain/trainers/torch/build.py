@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from rtrain.config.targets.instantiate import build, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import SCHEDULE_LENGTHS
@@ -28,28 +28,28 @@ from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.worker import Worker
 
 
-def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
+def build_model(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) -> nn.Module:
     """Build the module that ``node`` names.
 
     Raises:
         ConfigError: It is not a module.
     """
-    model = build(fill_from_dataset(node, info), "trainer.model", allow)
+    model = builder.build(fill_from_dataset(node, info), "trainer.model")
     if not isinstance(model, nn.Module):
         raise ConfigError(f"trainer.model: {node['_target_']} makes a {type(model).__name__}, not a torch.nn.Module.")
     return model
 
 
-def build_outline(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module | None:
+def build_outline(conf: Conf, info: DatasetInfo, builder: Builder) -> nn.Module | None:
     """Return the model without its numbers; None if it can't be built like that, so that only workers can check it."""
     try:
         with torch.device("meta"):
-            return build_model(conf.model, info, allow)
+            return build_model(conf.model, info, builder)
     except (RuntimeError, NotImplementedError):
         return None
 
 
-def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Module:
+def build_loss(conf: Conf, dataset: Dataset, builder: Builder) -> nn.Module:
     """Build the loss, or the usual one of the task.
 
     It gives a mean over rows, or one value per row or place where not all count the same.
@@ -59,7 +59,7 @@ def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Modul
     """
     info = dataset.info
     weighted = "weight" in info.columns
-    loss = usual_loss(info.task) if conf.loss is None else own_loss(conf.loss, info, allow)
+    loss = usual_loss(info.task) if conf.loss is None else own_loss(conf.loss, info, builder)
     reduction = getattr(loss, "reduction", None)
     if isinstance(reduction, str):
         _check_reduction(reduction)
@@ -91,19 +91,19 @@ def _divides(loss: nn.Module, dataset: Dataset) -> bool:
     return loss.weight is not None or streamed or any((y == loss.ignore_index).any() for y in resident)
 
 
-def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, Any]:
+def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, Any]:
     """Build the torchmetrics of each evaluation, by name."""
     found = {}
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
-        found[name] = build(fill_from_dataset(node, info, where), where, allow)
+        found[name] = builder.build(fill_from_dataset(node, info, where), where)
     return found
 
 
-def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, allow: tuple[str, ...]) -> Optimizer:
+def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, builder: Builder) -> Optimizer:
     """Build the optimizer of all parameters that train."""
     trained = strategy.parameter_groups([parameter for parameter in model.parameters() if parameter.requires_grad])
-    optimizer: Optimizer = build(conf.optimizer, "trainer.optimizer", allow, trained)
+    optimizer: Optimizer = builder.build(conf.optimizer, "trainer.optimizer", trained)
     return optimizer
 
 
@@ -116,19 +116,19 @@ def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None)
     if conf.scheduler is None:
         return None
     filled: dict[str, Any] = dict.fromkeys(auto_lengths(conf), num_steps)
-    if watches_metric(conf, worker.allow) and "mode" not in conf.scheduler:
+    if watches_metric(conf, worker.builder) and "mode" not in conf.scheduler:
         assert worker.dataset is not None, "checked by the plugin"
         default = default_monitor(conf.evaluate_split, worker.dataset.info)
         filled["mode"] = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default).mode
-    scheduler: LRScheduler = build({**conf.scheduler, **filled}, "trainer.scheduler", worker.allow, optimizer)
+    scheduler: LRScheduler = worker.builder.build({**conf.scheduler, **filled}, "trainer.scheduler", optimizer)
     return scheduler
 
 
-def watches_metric(conf: Conf, allow: tuple[str, ...]) -> bool:
+def watches_metric(conf: Conf, builder: Builder) -> bool:
     """Tell whether the schedule moves by the monitored metric."""
     if conf.scheduler is None:
         return False
-    kind = locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_", allow)
+    kind = builder.locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_")
     return isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau)
 
 
@@ -147,8 +147,8 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: 
     """Build model, optimizer, schedule and what belongs to them, the same on every rank; the model fits the data."""
     conf: Conf = worker.conf
     assert worker.dataset is not None, "checked by the plugin"
-    world, info = strategy.world, transformed_info(conf, worker.dataset.info, worker.allow)
-    model = build_model(conf.model, info, worker.allow)
+    world, info = strategy.world, transformed_info(conf, worker.dataset.info, worker.builder)
+    model = build_model(conf.model, info, worker.builder)
     if conf.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if conf.sync_batchnorm and world.size > 1:
@@ -156,7 +156,7 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: 
     if not strategy.sharded or world.device.type == "cpu":  # a GPU may have no memory for a model that is whole
         try_model(model.to(world.device), loss, worker, strategy.data)
     model = strategy.place(model)
-    optimizer = build_optimizer(conf, model, strategy, worker.allow)
+    optimizer = build_optimizer(conf, model, strategy, worker.builder)
     return TrainState(
         model=model,
         optimizer=optimizer,

@@ -8,7 +8,6 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
-from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
@@ -48,24 +47,24 @@ def check_conf(job: Job) -> None:
     check_task("torch", info, (*CLASSES, "regression"))
     check_quantities("torch", info)
     check_float32("torch", info)
-    seen = check_transforms(conf, info, job.allow)
+    seen = check_transforms(conf, info, job.builder)
     _check_targets(conf, seen, job)
     _check_device(conf, job)
     _check_channels(conf, seen, job)
     check_monitors(conf, info, job, tuple(conf.metrics))
     _check_watched(conf, info, job)
-    check_callbacks(conf.callbacks, job.allow)
+    check_callbacks(conf.callbacks, job.builder)
     check_strategy(conf, seen, job)
 
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
-    check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
+    job.builder.check_node(fill_from_dataset(conf.model, info), "trainer.model")
     check_numbers(conf.optimizer, "trainer.optimizer")
     check_numbers(conf.scheduler, "trainer.scheduler")
     _check_step_size(conf)
-    check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
+    job.builder.check_node(conf.optimizer, "trainer.optimizer", num_args=1)
     one_weight = [torch.zeros(1, 1, requires_grad=True)]
-    _check_optimizer(build(conf.optimizer, "trainer.optimizer", job.allow, one_weight))  # is lr a number?
+    _check_optimizer(job.builder.build(conf.optimizer, "trainer.optimizer", one_weight))  # is lr a number?
     if conf.scheduler is not None:
         provided = dict.fromkeys(auto_lengths(conf), 1)
         if provided and schedule_length(conf, steps_per_epoch=1) is None:
@@ -73,18 +72,18 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
                 f"trainer.scheduler.{next(iter(provided))}: auto needs a run whose steps are known before.",
                 "Set trainer.max_epochs or trainer.max_steps, or a number here.",
             )
-        check_node({**conf.scheduler, **provided}, "trainer.scheduler", job.allow, num_args=1)
+        job.builder.check_node({**conf.scheduler, **provided}, "trainer.scheduler", num_args=1)
     if conf.loss is not None:
-        filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.allow)
-        check_node(filled, "trainer.loss", job.allow, num_args=num_args)
+        filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.builder)
+        job.builder.check_node(filled, "trainer.loss", num_args=num_args)
         assert job.dataset is not None, "it has an info"
         words = {"of_numbers": "loss=mse", "of_classes": "loss=cross_entropy"}
         check_loss_kind(conf.loss["_target_"], job, **words)
-        check_loss(build_loss(conf, job.dataset, job.allow), info)
+        check_loss(build_loss(conf, job.dataset, job.builder), info)
     check_names(conf, info)
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
-        check_node(fill_from_dataset(node, info, where), where, job.allow)
+        job.builder.check_node(fill_from_dataset(node, info, where), where)
 
 
 def _check_step_size(conf: Conf) -> None:
@@ -108,10 +107,10 @@ def _check_optimizer(optimizer: object) -> None:
 def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
     """Refuse a schedule that takes the monitored metric for better in the other direction."""
     said = (conf.scheduler or {}).get("mode")
-    if said is None or not watches_metric(conf, job.allow):
+    if said is None or not watches_metric(conf, job.builder):
         return
     best = job.conf.run.checkpoint.best
-    directions = metric_directions(conf.metrics, job.allow).configured(best, conf)
+    directions = metric_directions(conf.metrics, job.builder).configured(best, conf)
     watched = Monitor.of(best, conf, directions, default_monitor(conf.evaluate_split, info))
     if watched.mode not in (None, said):
         raise ConfigError(
@@ -123,7 +122,7 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
 
 def _check_channels(conf: Conf, info: DatasetInfo, job: Job) -> None:
     """Refuse the memory format of images for a model that has no weights for them: it makes rows flat."""
-    model = build_outline(conf, info, job.allow) if conf.channels_last else None
+    model = build_outline(conf, info, job.builder) if conf.channels_last else None
     if model is not None and not any(is_lazy(weight) or weight.dim() == 4 for weight in model.parameters()):
         raise TargetError(
             "trainer.channels_last",

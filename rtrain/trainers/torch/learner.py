@@ -45,8 +45,8 @@ class TorchLearner(Learner):
         steps_per_epoch = math.ceil(worker.dataset.splits["train"].num_rows / conf.rows_per_step(data.size))
         self.strategy, self.savers = strategy, strategy.savers
         self._conf, self._data = conf, data
-        self._train, self._allow = worker.dataset.splits["train"], worker.allow
-        loss = build_loss(conf, worker.dataset, worker.allow).to(data.device)
+        self._train, self._builder = worker.dataset.splits["train"], worker.builder
+        loss = build_loss(conf, worker.dataset, worker.builder).to(data.device)
         if note := untrained(loss):
             worker.notice(note)
         self.state = build_state(worker, strategy, steps_per_epoch, loss)
@@ -59,13 +59,13 @@ class TorchLearner(Learner):
             schedule_length(conf, steps_per_epoch),
             failure=worker.run.failure,
         )
-        metrics = build_metrics(conf, info, worker.allow)
+        metrics = build_metrics(conf, info, worker.builder)
         self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task, notice=worker.notice)
         self.optimizer_step.wrapped.train()
 
     def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorLoader:
         """Return the rows as tensors on this rank's device."""
-        return open_loader(split, info, self._data, self._conf, self._allow, training=split is self._train)
+        return open_loader(split, info, self._data, self._conf, self._builder, training=split is self._train)
 
     def seed(self, number: int) -> None:
         """Seed torch, on the device too."""
@@ -128,7 +128,7 @@ class TorchLearner(Learner):
 
     def callbacks(self) -> list[WorkerCallback]:
         """Build the callbacks of the config."""
-        return build_callbacks(self._conf.callbacks, self._allow)
+        return build_callbacks(self._conf.callbacks, self._builder)
 
     def learned(self) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
         """Return the module, without what a strategy wraps around it, and the optimizer."""

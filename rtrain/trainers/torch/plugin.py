@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from rtrain.config.targets.builder import Builder
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
@@ -27,13 +28,13 @@ class Plugin(EpochsPlugin):
         """Let the optimizer's numbers change."""
         return frozenset() if conf.get("strategy") == "deepspeed" else frozenset({"optimizer", "clip_norm", "loss"})
 
-    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+    def directions(self, conf: config.Conf, builder: Builder) -> Directions:
         """Return which way the config's metrics get better, as torchmetrics says it."""
         if not conf.metrics:
             return Directions()
         from rtrain.trainers.torch.losses.metrics import directions
 
-        return directions(conf.metrics, allow)
+        return directions(conf.metrics, builder)
 
     def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""

@@ -85,8 +85,8 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
         CheckpointError: The weights are not there, or don't fit the model.
     """
     conf: Conf = trained.conf
-    model = build_model(conf.model, transformed_info(conf, trained.info, trained.allow), trained.allow)
-    transform = transform_of(conf, False, trained.allow)
+    model = build_model(conf.model, transformed_info(conf, trained.info, trained.builder), trained.builder)
+    transform = transform_of(conf, False, trained.builder)
     weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)
     if not weights.exists() and (trained.folder / SHARDS).is_dir():
         # Half a second of imports, for sharded checkpoints only.

@@ -69,7 +69,7 @@ def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
     """Return rows as training has them; ranks have no need of each other for that."""
     assert worker.dataset is not None, "checked by the plugin"
     alone = TorchRanks(rank=0, size=1, device=device)
-    feed = open_loader(rows, worker.dataset.info, alone, worker.conf, worker.allow, training=True)
+    feed = open_loader(rows, worker.dataset.info, alone, worker.conf, worker.builder, training=True)
     count = rows.num_rows
     one = EpochPlan(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
     return next(iter(feed.steps(one)))

@@ -50,9 +50,9 @@ def _try(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
         _first_step(rows, worker, num_ranks)
     if found.found_large:
         assert worker.dataset is not None, "checked by the plugin"
-        info = transformed_info(worker.conf, worker.dataset.info, worker.allow)
+        info = transformed_info(worker.conf, worker.dataset.info, worker.builder)
         with torch.device("meta"):
-            model = build_model(worker.conf.model, info, worker.allow)
+            model = build_model(worker.conf.model, info, worker.builder)
         try_outline(model, worker)
 
 
@@ -97,7 +97,7 @@ def _try_loss_and_metrics(learner: TorchLearner, step: Step, worker: Worker) -> 
     shapes = f"outputs of shape {tuple(output.shape)} and targets of shape {tuple(target.shape)}"
     with tried("trainer.loss", info, shapes):
         loss(output, target)
-    for name, metric in build_metrics(conf, info, worker.allow).items():
+    for name, metric in build_metrics(conf, info, worker.builder).items():
         with tried(f"trainer.metrics.{name}", info, shapes):
             metric.update(output, target)
             metric.compute()

@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.build import KEY, check_callbacks
@@ -27,13 +28,13 @@ DECIDED = {
 """What callbacks may ask of transformers' Trainer, and the keys that decide it here."""
 
 
-def check_own(nodes: Sequence[Any], allow: Sequence[str]) -> None:
+def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     """Refuse callbacks that can't be made, and those of transformers that wait for what never happens here.
 
     Raises:
         ConfigError: Names the callback, and what to use instead.
     """
-    for key, target, kind in check_callbacks(nodes, allow, KINDS):
+    for key, target, kind in check_callbacks(nodes, builder, KINDS):
         if not isinstance(kind, type) or not issubclass(kind, TrainerCallback):
             continue
         where = f"{key}: {target}"

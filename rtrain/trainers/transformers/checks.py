@@ -8,7 +8,7 @@ import torch
 
 from rtrain.config.diagnostics.meant.words import hint_about
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.targets.instantiate import raised_at
+from rtrain.config.targets.importing import raised_at
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
@@ -48,7 +48,7 @@ def check_conf(job: Job) -> None:
     if conf.lora is not None:
         _check_lora(conf.lora)
     check_gpu(job.conf.scaling)
-    check_own(conf.callbacks, job.allow)
+    check_own(conf.callbacks, job.builder)
     _check_model(conf, info)
 
 

@@ -171,7 +171,7 @@ class TransformersLearner(Learner):
         model, optimizer = self.learned()
         parts = {"model": model, "processing_class": self._tokenizer, "optimizer": optimizer}
         parts["lr_scheduler"] = self._schedule
-        made = build_callbacks(self._conf.callbacks, worker.allow, KINDS)
+        made = build_callbacks(self._conf.callbacks, worker.builder, KINDS)
         return [
             one if isinstance(one, WorkerCallback) else OfTransformers(one, arguments, parts, worker.notice)
             for one in made

@@ -7,6 +7,7 @@ from typing import Any
 
 from xgboost.callback import EarlyStopping, LearningRateScheduler, TrainingCallback
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_callbacks
@@ -14,21 +15,21 @@ from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_ca
 KINDS = (WorkerCallback, TrainingCallback)
 
 
-def check_own(nodes: Sequence[Any], allow: Sequence[str]) -> None:
+def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     """Refuse callbacks that can't be made, and XGBoost's early stopping.
 
     Raises:
         ConfigError: Names the callback.
     """
-    for where, _, kind in check_callbacks(nodes, allow, KINDS):
+    for where, _, kind in check_callbacks(nodes, builder, KINDS):
         if isinstance(kind, type) and issubclass(kind, EarlyStopping):
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
             raise ConfigError(f"{where}: rtrain stops early itself.", hint)
 
 
-def build_own(nodes: Sequence[Any], allow: Sequence[str]) -> list[WorkerCallback]:
+def build_own(nodes: Sequence[Any], builder: Builder) -> list[WorkerCallback]:
     """Build the callbacks of a config, XGBoost's too."""
-    made = build_callbacks(nodes, allow, KINDS)
+    made = build_callbacks(nodes, builder, KINDS)
     return [one if isinstance(one, WorkerCallback) else OfXGBoost(one) for one in made]
 
 

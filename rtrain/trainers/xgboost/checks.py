@@ -12,7 +12,7 @@ from rtrain.trainers.xgboost.params import check_params
 def check_conf(job: Job) -> None:
     """Check names and values of the parameters, and whether they fit the dataset."""
     check_boosting(job.conf.trainer, job)
-    check_own(job.conf.trainer.callbacks, job.allow)
+    check_own(job.conf.trainer.callbacks, job.builder)
     check_params(job)
     check_weights(job.dataset)
     if job.dataset is not None:

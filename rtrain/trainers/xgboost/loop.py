@@ -72,11 +72,11 @@ def train(worker: Worker) -> None:
             rounds.progress.rounds_before = booster.num_boosted_rounds()
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
         grower = Grower(booster, params)
-        objective, own = functions(conf, worker.allow)
+        objective, own = functions(conf, worker.builder)
         if info.task == "classification" and gives_margins(conf) and "eval_metric" not in conf.params:
             own = [OfMargins(info), *own]
         metrics = Metrics(own, output_margin=objective is not None)
-        rounds.call(build_own(conf.callbacks, worker.allow), lambda: booster)
+        rounds.call(build_own(conf.callbacks, worker.builder), lambda: booster)
         with rounds.control.ending():
             while not rounds.done():
                 rounds.before_round()

@@ -14,7 +14,7 @@ from rtrain.config.diagnostics.meant.rewritten import shares_in
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import is_allowed
 from rtrain.config.targets.arguments import named_in_error
-from rtrain.config.targets.instantiate import build, check_node
+from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.silenced import silenced
 from rtrain.errors import ConfigError, TargetError
 from rtrain.schemas import schemas
@@ -30,7 +30,7 @@ def check(words: tuple[str, ...]) -> None:
             for part, count in (("model", 0), ("optimizer", 1), ("loss", 0), ("scheduler", 1)):
                 node = getattr(composed.conf.trainer, part, None)
                 if node and "_target_" in node:
-                    check_node(node, f"trainer.{part}", composed.allow, ("params", "optimizer"), count)
+                    composed.builder.check_node(node, f"trainer.{part}", ("params", "optimizer"), count)
 
 
 def refused(*words: str) -> str:
@@ -254,10 +254,10 @@ def test_the_modules_that_have_classes_are_frameworks():
 def test_the_argument_that_a_class_refuses_is_named():
     node = {"_target_": "torch.optim.AdamW", "lr": -1, "eps": 1e-8}
     with pytest.raises(TargetError, match="AdamW refuses -1: Invalid learning rate") as caught:
-        build(node, "trainer.optimizer", (), [torch.zeros(1)])
+        Builder().build(node, "trainer.optimizer", [torch.zeros(1)])
     assert caught.value.key == "trainer.optimizer.lr"
     with pytest.raises(ConfigError, match="failed: ValueError") as both:  # none is the only one
-        build({**node, "eps": -1}, "trainer.optimizer", (), [torch.zeros(1)])
+        Builder().build({**node, "eps": -1}, "trainer.optimizer", [torch.zeros(1)])
     assert not isinstance(both.value, TargetError)
 
 
@@ -271,7 +271,7 @@ def test_a_function_that_fails_is_called_once(monkeypatch):
     load.__module__ = "torch.hub"
     monkeypatch.setattr(torch.hub, "load", load)
     with pytest.raises(ConfigError, match="there is no such file"):
-        build({"_target_": "torch.hub.load", "name": "a", "revision": "b"}, "trainer.model", ())
+        Builder().build({"_target_": "torch.hub.load", "name": "a", "revision": "b"}, "trainer.model")
     assert calls == ["a"]
 
 
@@ -279,7 +279,7 @@ def test_a_function_that_fails_is_called_once(monkeypatch):
 def test_a_layer_has_a_width(path):
     node = {"_target_": path, "in_features": 3, "num_classes": 2, "hidden": [64, 0]}
     with pytest.raises(TargetError, match=r"trainer\.x\.hidden: .* 1 or more, not \[64, 0\]"):
-        build(node, "trainer.x", ())
+        Builder().build(node, "trainer.x")
 
 
 def test_nothing_is_printed_by_what_is_asked(capfd):

@@ -19,7 +19,6 @@ from rtrain.config.did_you_mean import closest
 from rtrain.config.files import locations
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.session import Session
-from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
@@ -110,10 +109,10 @@ def refuse(config: str, words: list[str], schemas) -> str:
         trainer = composed.resolved["trainer"]
         for name, node in trainer.items():
             if isinstance(node, dict) and "_target_" in node and name in BUILT:
-                check_node(node, f"trainer.{name}", composed.allow, provided=PROVIDED, num_args=0)
+                composed.builder.check_node(node, f"trainer.{name}", provided=PROVIDED, num_args=0)
                 if name == "optimizer" and node["_target_"].startswith("keras."):
                     # It takes any keyword; the trainer's check builds it.
-                    build(node, "trainer.optimizer", composed.allow)
+                    composed.builder.build(node, "trainer.optimizer")
         if trainer["type"] == "transformers":
             digits = load_source("digits").load(composed.conf.dataset)
             load_trainer("transformers").check(make_job(composed.conf, digits, "transformers"))

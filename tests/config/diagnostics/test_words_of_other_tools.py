@@ -29,7 +29,7 @@ from rtrain.config.diagnostics.meant.words import Words
 from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.session import Session
-from rtrain.config.targets.instantiate import build, check_node, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.config.validate import InvalidError, validate
 from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
@@ -133,7 +133,7 @@ class Config:
         self._errors: dict[tuple[str, str], InvalidError | ConfigError | None] = {}
         with self.session() as session:
             composed = session.check()
-            self._allow, self._data = composed.allow, composed.resolved
+            self._builder, self._data = composed.builder, composed.resolved
             if any(word.startswith("sweep") for word in words):  # a trial is recorded without it
                 self._data = {**self._data, "sweep": OmegaConf.to_container(session.request.compose().sweep)}
         self._trainer = self._data["trainer"]["type"]
@@ -179,23 +179,23 @@ class Config:
         data = put(self._data, EXCLUSIVE[key], None) if key in EXCLUSIVE else self._data
         data = put(data, key, value)
         conf = validate(data, schemas())
-        check_free_places(key, data["trainer"], self._allow)
+        check_free_places(key, data["trainer"], self._builder)
         if key.startswith("trainer.model.config"):
             digits = load_source("digits").load(conf.dataset)
             load_trainer(self._trainer).check(make_job(conf, digits, self._trainer))
 
 
-def check_free_places(key: str, trainer: dict[str, Any], allow: Sequence[str]) -> None:
+def check_free_places(key: str, trainer: dict[str, Any], builder: Builder) -> None:
     """Have rtrain check the part of a trainer that holds ``key``, where the trainer's library knows the names."""
     _, part, *rest = [*key.split("."), ""]
     node = trainer.get(part)
     if part in TARGETS and rest[:-1] and isinstance(node, dict) and trainer["type"] != "transformers":
-        check_node(node, f"trainer.{part}", allow, provided={"params", "optimizer"})
+        builder.check_node(node, f"trainer.{part}", provided={"params", "optimizer"})
         if node["_target_"].startswith("keras.optimizers."):
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", ".* will be ignored")  # which the trainer's check refuses
                 try:
-                    build(node, f"trainer.{part}", allow)
+                    builder.build(node, f"trainer.{part}")
                 except UserWarning as error:
                     raise ConfigError(str(error)) from error
     elif key.startswith("trainer.params"):
@@ -280,7 +280,7 @@ def test_words_of_a_target_mean_arguments_of_it():
     wrong = [
         f"{target}: {key}"
         for target, sections in targets.items()
-        if "." in target and callable(built := locate(target, "_target_", ()))
+        if "." in target and callable(built := Builder().locate(target, "_target_"))
         for key in sections.get("keys", {})
         if key.partition("=")[0] not in inspect.signature(built).parameters
     ]

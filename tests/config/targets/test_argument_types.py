@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rtrain.config.targets.argument_types import AUTO, example_of, misfit, misfit_inside, parameters_of
-from rtrain.config.targets.instantiate import check_node
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import TargetError
 
 
@@ -173,26 +173,26 @@ def test_the_default_is_the_example():
 def test_arguments_of_targets(target, argument, value):
     node = {"_target_": target, "_partial_": True, argument: value}
     if value is None:
-        check_node(node, "trainer.x", ())
+        Builder().check_node(node, "trainer.x")
         return
     with pytest.raises(TargetError, match="must be ") as caught:
-        check_node(node, "trainer.x", ())
+        Builder().check_node(node, "trainer.x")
     assert caught.value.key == f"trainer.x.{argument}"
 
 
 def test_an_element_is_named_by_its_place():
     node = {"_target_": "rtrain.models.torch.MLP", "_partial_": True, "hidden": [64, "big"]}
     with pytest.raises(TargetError, match="must be a whole number, not 'big'") as caught:
-        check_node(node, "trainer.model", ())
+        Builder().check_node(node, "trainer.model")
     assert caught.value.key == "trainer.model.hidden.1"
 
 
 def test_text_that_is_a_number_is_told_where_it_may_come_from():
     with pytest.raises(TargetError) as caught:
-        check_node({"_target_": "torch.optim.SGD", "_partial_": True, "lr": "0.1"}, "trainer.optimizer", ())
+        Builder().check_node({"_target_": "torch.optim.SGD", "_partial_": True, "lr": "0.1"}, "trainer.optimizer")
     assert "oc.decode" in caught.value.hint
 
 
 def test_scikit_learn_says_itself_what_it_takes():
     node = {"_target_": "sklearn.feature_selection.SelectKBest", "k": "all"}
-    check_node(node, "trainer.estimator", ())
+    Builder().check_node(node, "trainer.estimator")

@@ -11,12 +11,11 @@ import pytest
 from attacks import GLOBALS
 
 from rtrain.config.targets import harmless
-from rtrain.config.targets.allow_list import Untrusted
+from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.harmless import HARMLESS, is_harmless
-from rtrain.config.targets.instantiate import build, check_node, locate
 from rtrain.errors import TargetError
 
-STRANGER = Untrusted()
+STRANGER = Builder(trusted=False)
 WALKED = ("torch", "torch.nn", "keras", "keras.layers", "flax", "flax.linen", "flax.nnx", "sklearn", "numpy", "scipy")
 MORE = ("torch.hub", "torch.nn.utils", "torch.nn.functional", "torch.ao.nn.quantized", "keras.saving", "keras.utils")
 WORDS = (
@@ -51,10 +50,10 @@ def test_nothing_that_is_found_by_walking_may_be_named(walked):
     before = set(sys.modules)
     for path in walked:
         with pytest.raises(TargetError):
-            locate(path, "trainer.model._target_", STRANGER)
+            STRANGER.locate(path, "trainer.model._target_")
         nested = {"_target_": "torch.nn.Sequential", "_args_": [{"a": [{"_target_": path}]}]}
         with pytest.raises(TargetError):
-            build(nested, "trainer.model", STRANGER)
+            STRANGER.build(nested, "trainer.model")
     assert set(sys.modules) == before, "something was imported to find out"
 
 
@@ -81,7 +80,7 @@ def test_nothing_that_is_found_by_walking_may_be_named(walked):
 )
 def test_what_takes_code_paths_or_urls_is_not_listed(path):
     with pytest.raises(TargetError) as raised:
-        locate(path, "trainer.model._target_", STRANGER)
+        STRANGER.locate(path, "trainer.model._target_")
     assert raised.value.key == "trainer.model._target_"
 
 
@@ -130,7 +129,7 @@ def torchvision(monkeypatch):
 
 def test_a_builder_of_torchvision_builds_without_trained_weights(torchvision):
     node = {"_target_": "torchvision.models.resnet18", "num_classes": 3, "weights": None}
-    assert build(node, "trainer.model", STRANGER) == "a model"
+    assert STRANGER.build(node, "trainer.model") == "a model"
     assert torchvision == [((), {"num_classes": 3, "weights": None})]
 
 
@@ -150,15 +149,15 @@ def test_a_builder_of_torchvision_is_not_called_with_what_fetches_weights(torchv
     node = {"_target_": "torchvision.models.resnet18", **arguments}
     for one in (node, {"_target_": "torch.nn.Sequential", "_args_": [node]}):
         with pytest.raises(TargetError):
-            build(one, "trainer.model", STRANGER)
+            STRANGER.build(one, "trainer.model")
     assert not torchvision
 
 
 def test_layers_of_the_frameworks_build_as_before():
     layers = [{"_target_": "torch.nn.Linear", "in_features": 4, "out_features": 2}, {"_target_": "torch.nn:ReLU"}]
     node = {"_target_": "torch.nn.Sequential", "_args_": layers}
-    check_node(node, "trainer.model", STRANGER)
-    assert len(build(node, "trainer.model", STRANGER)) == 2
+    STRANGER.check_node(node, "trainer.model")
+    assert len(STRANGER.build(node, "trainer.model")) == 2
 
 
 @pytest.mark.parametrize("inner", [{"class_name": "Lambda", "config": {}}, {"registered_name": "os>system"}])
@@ -166,4 +165,4 @@ def test_objects_in_the_form_of_keras_are_refused(inner):
     for value in (inner, [inner], {"a": [{"b": inner}]}):
         node = {"_target_": "keras.layers.Dense", "units": 1, "activation": value, "_recursive_": False}
         with pytest.raises(TargetError):
-            build(node, "trainer.model", STRANGER)
+            STRANGER.build(node, "trainer.model")

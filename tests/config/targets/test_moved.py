@@ -5,8 +5,7 @@ from importlib import import_module
 import pytest
 
 from rtrain.config.session import Session
-from rtrain.config.targets.allow_list import Untrusted
-from rtrain.config.targets.instantiate import check_names, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.moved import MOVED, name_of_now, with_names_of_before, with_names_of_now
 from rtrain.schemas import schemas
 
@@ -40,7 +39,7 @@ def test_a_config_with_a_name_of_before_is_the_config_of_now(before):
 
 @pytest.mark.parametrize("path", [*map(name_of_now, SHIPPED), SCHEDULE])
 def test_what_it_is_called_now_is_there(path):
-    assert callable(locate(path, "trainer.model._target_", ()))
+    assert callable(Builder().locate(path, "trainer.model._target_"))
 
 
 def test_the_module_may_be_told_from_the_name_by_a_colon():
@@ -51,7 +50,7 @@ def test_the_module_may_be_told_from_the_name_by_a_colon():
 def test_a_stranger_may_name_what_was_listed_before():
     for before in SHIPPED:
         node = with_names_of_now({"trainer": [{"model": {"_target_": before, "width": 3}}]})
-        check_names(node, "trainer", Untrusted(), [])
+        Builder(trusted=False).check_names(node, "trainer", [])
 
 
 def test_a_text_gets_back_the_names_that_older_hashes_are_of():

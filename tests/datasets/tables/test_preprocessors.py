@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 from pydantic import TypeAdapter, ValidationError
 
 from rtrain.config.session import Session
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.tables.preprocessing import Preprocessing, fit
 from rtrain.datasets.tables.preprocessor_conf import ARGUMENTS, NOT_NEEDED
@@ -330,7 +331,7 @@ def test_arrays_have_no_columns_to_preprocess(load, tmp_path, monkeypatch):
         "import numpy as np\ndef load():\n    return {'x': np.eye(9), 'y': np.arange(9) % 2}\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    source = load_source("python", ("my_arrays",))
+    source = load_source("python", Builder(("my_arrays",)))
     conf = TypeAdapter(confs()["python"]).validate_python({"function": "my_arrays:load", "preprocessors": STEPS})
     with pytest.raises(DatasetError, match="preprocessors takes columns of a table"):
         source.load(conf)

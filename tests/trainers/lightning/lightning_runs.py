@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from rtrain.config.targets.builder import Builder
 from rtrain.models.lightning import Classifier
 from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker
@@ -103,6 +104,6 @@ def make_conf(**keys):
 def fit(folder, conf, data=None, **keys):
     channel = RecordingChannel(keys.pop("stop_after", None))
     worker = make_worker(folder, conf, data, channel=channel, **keys)
-    worker.allow = ("lightning_runs.*", "test_lightning_loop.*")
+    worker.builder = Builder(("lightning_runs.*", "test_lightning_loop.*"))
     train(worker)
     return channel

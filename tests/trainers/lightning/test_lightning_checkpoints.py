@@ -9,6 +9,7 @@ from lightning_runs import dataset, make_conf
 from torch import nn
 from torch.nn import functional
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import CheckpointError
 from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
@@ -67,7 +68,7 @@ TEMPLATE = {
 def fit(folder, conf, **keys):
     channel = RecordingChannel(keys.pop("stop_after", None))
     worker = make_worker(folder, conf, dataset(), channel=channel, **keys)
-    worker.allow = (f"{HERE}.*",)
+    worker.builder = Builder((f"{HERE}.*",))
     train(worker)
     return channel
 

@@ -5,6 +5,7 @@ import torch
 from lightning_runs import Data, arrays, make_conf
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
@@ -63,7 +64,7 @@ def fit(folder, keys, **args):
     data, channel = {"_target_": f"{HERE}.Numbered", **keys}, RecordingChannel()
     conf = make_conf(module=module, datamodule=data, global_batch_size=None, max_epochs=1, trainer_args=args)
     worker = make_worker(folder, conf, None, channel=channel)
-    worker.allow = (f"{HERE}.*",)
+    worker.builder = Builder((f"{HERE}.*",))
     train(worker)
     return channel
 

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 import rtrain
 from rtrain.config.run_conf import FailureConf
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint
@@ -76,7 +77,7 @@ def test_a_datamodule_trains_without_a_dataset(tmp_path):
 
     channel = RecordingChannel()
     worker = make_worker(tmp_path, conf, None, channel=channel)
-    worker.allow = ("lightning_runs.*",)
+    worker.builder = Builder(("lightning_runs.*",))
     train(worker)
     assert channel.worker_facts[-1]["num_rows"] == {"train": 75, "val": 23}
     assert channel.metrics["val/accuracy"] > 0.7
@@ -170,7 +171,7 @@ def test_evaluations_inside_of_epochs_count_once_whatever_interrupts_the_run(tmp
 
 def train_in(folder, conf, channel):
     worker = make_worker(folder, conf, dataset(), channel=channel)
-    worker.allow = (f"{HERE}.*",)
+    worker.builder = Builder((f"{HERE}.*",))
     train(worker)
 
 
@@ -291,7 +292,7 @@ def test_random_transforms_of_the_users_rows_resume_to_the_same_weights(tmp_path
         node = {"_target_": "lightning_runs.NoisyData", "num_workers": num_workers}
         keys = {"module": {**MODULE, "in_features": 6, "num_classes": 3}, "datamodule": node}
         worker = make_worker(folder, make_conf(global_batch_size=None, **keys), None, channel=channel)
-        worker.allow = ("lightning_runs",)
+        worker.builder = Builder(("lightning_runs",))
         train(worker)
 
     assert_exact(tmp_path, go, [4, 3], only=("lightning.ckpt/state_dict", "lightning.ckpt/optimizer_states", "model"))

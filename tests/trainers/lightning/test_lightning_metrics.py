@@ -8,6 +8,7 @@ from lightning_runs import Data, arrays, dataset, make_conf
 from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 from rtrain.config.run_conf import BoundsConf, StopConf
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
@@ -106,7 +107,7 @@ def fit(folder, in_training=None, in_validation=None, stop_after=None, run=None,
     node = {"_target_": f"{HERE}.Logging", "in_training": in_training, "in_validation": in_validation}
     data = None if "datamodule" in keys else dataset()
     worker = make_worker(folder, make_conf(**{"module": node, **keys}), data, channel=channel, **(run or {}))
-    worker.allow = (f"{HERE}.*", "lightning_runs.*")
+    worker.builder = Builder((f"{HERE}.*", "lightning_runs.*"))
     train(worker)
     return channel
 

@@ -6,6 +6,7 @@ from not_finite_tests import NotFinite
 from safetensors.torch import load_file
 from torch import nn
 
+from rtrain.config.targets.builder import Builder
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
@@ -34,7 +35,7 @@ class TestNotFinite(NotFinite):
         channel = RecordingChannel()
         conf = Conf(module={"_target_": f"{HERE}.Root"}, max_epochs=1, batch_size=10, evaluate_split="none")
         worker = make_worker(folder, conf, data, channel=channel, **run)
-        worker.allow = (f"{HERE}.*",)
+        worker.builder = Builder((f"{HERE}.*",))
         train(worker)
         return channel
 

@@ -7,6 +7,7 @@ import torch
 from exactness import assert_same_contents
 from lightning_runs import dataset, make_conf
 
+from rtrain.config.targets.builder import Builder
 from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.loop import train
@@ -39,7 +40,7 @@ def go(folder, args=None, *, stop_after=None, limits=None, **watched):
     module = {"_target_": f"{HERE}.Watching", "in_features": 6, "num_classes": 3, **watched}
     conf = make_conf(module=module, max_epochs=4, trainer_args=args or {}, **(limits or {}))
     worker = make_worker(folder, conf, dataset(), channel=channel)
-    worker.allow = (f"{HERE}.*",)
+    worker.builder = Builder((f"{HERE}.*",))
     train(worker)
     return channel
 

@@ -10,6 +10,7 @@ from lightning_runs import dataset
 from safetensors.torch import load_file
 
 from rtrain.config.run_conf import StopConf
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import TrainingError
 from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint
@@ -113,7 +114,7 @@ def ranks():
 def fit_rank(rank, folder, conf, **run):
     channel = RecordingChannel()
     worker = make_worker(folder, conf, dataset(), channel=channel, rank=rank, world_size=2, **run)
-    worker.allow = (f"{HERE}.*",)
+    worker.builder = Builder((f"{HERE}.*",))
     try:
         train(worker)
     except TrainingError as error:

@@ -13,6 +13,7 @@ from torchmetrics import classification
 
 import rtrain
 from rtrain.config.run_conf import BestConf, RunConf, StopConf
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.sweeps.factory import goals_of
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM
@@ -70,7 +71,7 @@ def probe_of(trainer, conf=None):
     """Return what the trials of a sweep have in common."""
     run = SimpleNamespace(checkpoint=SimpleNamespace(best=BestConf()))
     return SimpleNamespace(
-        conf=SimpleNamespace(run=run, trainer=conf), resolved={"trainer": {"type": trainer}}, allow=()
+        conf=SimpleNamespace(run=run, trainer=conf), resolved={"trainer": {"type": trainer}}, builder=Builder()
     )
 
 
@@ -144,7 +145,7 @@ def test_every_class_of_torchmetrics_goes_the_way_that_it_says(kind):
 )
 def test_metrics_of_the_config_have_the_direction_of_their_class_whatever_they_are_called(target):
     node = {"_target_": target, "task": "multiclass", "num_classes": "auto"}
-    found = load_trainer("torch").directions(SimpleNamespace(train_loop=None, metrics={"x": node}), ())
+    found = load_trainer("torch").directions(SimpleNamespace(train_loop=None, metrics={"x": node}), Builder())
     assert found.of("val/x") == {"F1Score": "max", "HammingDistance": "min"}.get(target.rpartition(".")[2])
 
 
@@ -152,7 +153,7 @@ def test_metrics_of_the_config_have_the_direction_of_their_class_whatever_they_a
 @pytest.mark.parametrize("name", ["mse", "accuracy", "x"])
 def test_a_name_decides_nothing_for_a_class_of_torchmetrics(kind, name):
     node = {"_target_": f"{kind.__module__}.{kind.__qualname__}"}
-    found = load_trainer("torch").directions(SimpleNamespace(train_loop=None, metrics={name: node}), ())
+    found = load_trainer("torch").directions(SimpleNamespace(train_loop=None, metrics={name: node}), Builder())
     assert {found.of(f"val/{name}"), *judged(found, name).values()} == {direction_of(kind)}
 
 
@@ -160,7 +161,7 @@ def test_a_name_decides_nothing_for_a_class_of_torchmetrics(kind, name):
 def test_a_name_decides_nothing_for_a_metric_of_keras(name):
     for target, mode in (("Mean", None), ("AUC", "max"), ("MeanAbsoluteError", "min")):
         conf = SimpleNamespace(metrics={name: {"_target_": f"keras.metrics.{target}"}})
-        assert load_trainer("tensorflow").directions(conf, ()).of(f"val/{name}") == mode
+        assert load_trainer("tensorflow").directions(conf, Builder()).of(f"val/{name}") == mode
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_a_name_decides_nothing_for_a_metric_of_keras(name):
 def test_metrics_of_keras_have_the_direction_that_keras_gives_them(target, mode):
     node = {"_target_": f"keras.metrics.{target}"}
     conf = SimpleNamespace(metrics={"x": node})
-    assert load_trainer("tensorflow").directions(conf, ()).of("val/x") == mode
+    assert load_trainer("tensorflow").directions(conf, Builder()).of("val/x") == mode
 
 
 def test_scores_of_scikit_learn_are_better_the_larger_they_are():

@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn_runs import fit, make_conf, small_dataset
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import newest
 from rtrain.trainers.sklearn.build import build_estimator
@@ -17,7 +18,7 @@ LOGISTIC = {"_target_": "sklearn.linear_model.LogisticRegression"}
 def built(node, names, **info):
     data = small_dataset(class_names=names, num_classes=len(names), **info)
     path = node.pop("_target_").removeprefix("sklearn.")
-    return build_estimator(make_conf(path, **node), data.info, 0, ())
+    return build_estimator(make_conf(path, **node), data.info, 0, Builder())
 
 
 @pytest.mark.parametrize(

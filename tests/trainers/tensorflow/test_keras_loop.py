@@ -11,6 +11,7 @@ from exactness import assert_exact
 from keras_runs import ADAM, DROPOUT, MLP, MODELS, SGD, fit, make_conf, weights
 
 from rtrain.config.run_conf import FailureConf
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.models.keras import mlp
@@ -244,7 +245,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers_callbacks_included(tmp_pa
 def test_callbacks_know_which_way_a_metric_gets_better(monitor, mode, kind):
     callback = {"_target_": f"keras.callbacks.{kind}", "monitor": monitor}
     metrics = {"top": keras.metrics.SparseTopKCategoricalAccuracy(2), "far": keras.metrics.MeanAbsoluteError()}
-    (found,) = build_callbacks(make_conf(callbacks=[callback]), metrics, ())
+    (found,) = build_callbacks(make_conf(callbacks=[callback]), metrics, Builder())
     assert found.mode == mode
 
 

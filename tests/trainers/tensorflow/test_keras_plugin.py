@@ -10,8 +10,7 @@ from keras_runs import ADAM, MLP, make_conf
 
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.config.targets import allow_list
-from rtrain.config.targets.allow_list import Untrusted
-from rtrain.config.targets.instantiate import build, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
@@ -131,15 +130,15 @@ def test_categories_are_no_quantities():
 )
 def test_what_runs_more_than_a_layer_is_not_for_a_checkpoint_of_somebody_elses(path):
     with pytest.raises(ConfigError, match=r"--trust|not allowed"):
-        locate(path, "trainer.model._target_", Untrusted())
-    assert locate("keras.layers.Dense", "trainer.model._target_", Untrusted()) is keras.layers.Dense
+        Builder(trusted=False).locate(path, "trainer.model._target_")
+    assert Builder(trusted=False).locate("keras.layers.Dense", "trainer.model._target_") is keras.layers.Dense
 
 
 def test_an_object_in_the_form_of_keras_is_not_made_for_somebody_else():
     config = {"class_name": "Popen", "module": "subprocess", "config": {"args": "true"}}
     node = {"_target_": "keras.layers.Dense", "units": 3, "activation": config}
     with pytest.raises(ConfigError, match="a serialized object"):
-        build(node, "trainer.model", Untrusted())
+        Builder(trusted=False).build(node, "trainer.model")
 
 
 SGD_EMA = {"_target_": "keras.optimizers.SGD", "use_ema": True}

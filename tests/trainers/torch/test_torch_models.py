@@ -8,7 +8,7 @@ import yaml
 from torch_runs import EXACT, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, token_dataset
 
 import rtrain
-from rtrain.config.targets.instantiate import build, check_node
+from rtrain.config.targets.builder import Builder
 from rtrain.models.torch import MLP, ResNet
 from rtrain.trainers.torch.build import fill_from_dataset
 from rtrain.trainers.torch.schedules import warmup_cosine
@@ -30,7 +30,7 @@ def test_every_model_option_builds(path):
     tokens = token_dataset().info
     info, rows = (tokens, torch.zeros(2, 8).long()) if path.stem == "gpt" else (images, torch.zeros(2, 3, 64, 64))
     with torch.device("meta"):
-        model = build(fill_from_dataset(read(path), info), "trainer.model", ())
+        model = Builder().build(fill_from_dataset(read(path), info), "trainer.model")
         assert model(rows.to("meta")).shape == ((2, 8, 7) if path.stem == "gpt" else (2, 3))
 
 
@@ -55,14 +55,14 @@ def test_every_scheduler_option_trains_and_resumes(tmp_path, path, interval):
 
 @pytest.mark.parametrize("path", options("loss"), ids=lambda path: path.stem)
 def test_every_loss_option_is_valid(path):
-    check_node(read(path), "trainer.loss", ())
+    Builder().check_node(read(path), "trainer.loss")
 
 
 @pytest.mark.parametrize(("name", "weights"), [("resnet18", 11_689_512), ("resnet50", 25_557_032)])
 def test_the_large_resnets_have_the_known_number_of_weights(name, weights):
     node = {**read(OPTIONS / "model" / f"{name}.yaml"), "in_channels": 3, "num_classes": 1000}
     with torch.device("meta"):
-        model = build(node, "trainer.model", ())
+        model = Builder().build(node, "trainer.model")
     assert sum(parameter.numel() for parameter in model.parameters()) == weights
 
 

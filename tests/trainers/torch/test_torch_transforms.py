@@ -15,6 +15,7 @@ from test_torch_plugin import check
 from torch_runs import EXACT, MLP, RecordingChannel, assert_same, fit, fit_rank, make_conf, make_worker, weights
 
 from rtrain.config.session import Session
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.runs.events import Event
 from rtrain.schemas import schemas
@@ -55,7 +56,7 @@ def own_code(monkeypatch):
 def fit_code(folder, conf, dataset):
     """Train with targets of the user's."""
     worker = make_worker(folder, conf, dataset=dataset, channel=RecordingChannel())
-    worker.allow = ("row_code.*",)
+    worker.builder = Builder(("row_code.*",))
     train(worker)
     return weights(folder)
 
@@ -97,7 +98,7 @@ def test_a_resumed_run_goes_on_with_the_same_random_numbers(tmp_path, split):
 
 def test_rows_differ_from_each_other_and_from_epoch_to_epoch(own_code):
     rows = torch.zeros((40, 1, 2, 2))
-    transform = RowTransform([{"_target_": "row_code.draw"}], "trainer.transform", ("row_code.*",))
+    transform = RowTransform([{"_target_": "row_code.draw"}], "trainer.transform", Builder(("row_code.*",)))
     seeds = np.arange(40, dtype=np.uint32)
     first = transform(rows, seeds)
     assert len(first[:, 0, 0, 0].unique()) == 40
@@ -108,7 +109,7 @@ def test_rows_differ_from_each_other_and_from_epoch_to_epoch(own_code):
 
 
 def test_other_random_numbers_go_on_as_if_there_were_no_transform(own_code):
-    transform = RowTransform([{"_target_": "row_code.draw"}], "trainer.transform", ("row_code.*",))
+    transform = RowTransform([{"_target_": "row_code.draw"}], "trainer.transform", Builder(("row_code.*",)))
 
     def draw():
         return float(torch.rand(())), random.random(), np.random.random()
@@ -192,8 +193,8 @@ def test_a_transform_is_tried_before_training(key, node, message):
 
 def test_what_no_row_can_go_through_is_named(own_code):
     with pytest.raises(ConfigError, match=r"trainer.transform\[0\]: a Nothing can't be called with a row"):
-        RowTransform([{"_target_": "row_code.Nothing"}], "trainer.transform", ("row_code.*",))
-    text = RowTransform([{"_target_": "row_code.Text"}], "trainer.transform", ("row_code.*",))
+        RowTransform([{"_target_": "row_code.Nothing"}], "trainer.transform", Builder(("row_code.*",)))
+    text = RowTransform([{"_target_": "row_code.Text"}], "trainer.transform", Builder(("row_code.*",)))
     with pytest.raises(ConfigError, match="transform makes a str of a row, no tensor"):
         text(torch.zeros((1, 1, 2, 2)))
 
@@ -217,5 +218,5 @@ def test_the_example_of_the_docs_works(own_code):
     exec(re.search(r"```python\n# my_project/rows.py\n(.*?)```", text, re.DOTALL)[1], {"torch": torch}, vars(own_code))
     own_code.add_noise.__module__ = "row_code"
     node = {**nodes["transform"][1], "_target_": "row_code.add_noise"}
-    found = RowTransform([node], "trainer.transform", ("row_code.*",))(torch.zeros((1, 3, 50, 50)))
+    found = RowTransform([node], "trainer.transform", Builder(("row_code.*",)))(torch.zeros((1, 3, 50, 50)))
     assert float(found.std()) == pytest.approx(0.05, rel=0.05)

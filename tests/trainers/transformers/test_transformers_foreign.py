@@ -10,7 +10,7 @@ from attacks import watched
 from transformers import CONFIG_MAPPING
 from transformers_runs import dataset, fit, make_conf
 
-from rtrain.config.targets.allow_list import Untrusted
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import CheckpointError
 from rtrain.testing.workers import newest
 from rtrain.trainers.transformers import foreign
@@ -33,7 +33,7 @@ def trained(tmp_path_factory):
 
 def stolen(trained, folder):
     """Return a copy of a checkpoint as somebody else's."""
-    return replace(trained, folder=shutil.copytree(trained.folder, folder / "stolen"), allow=Untrusted())
+    return replace(trained, folder=shutil.copytree(trained.folder, folder / "stolen"), builder=Builder(trusted=False))
 
 
 def change(file, **values):

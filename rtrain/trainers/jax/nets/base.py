@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import flax.linen
 from flax import nnx
 
-from rtrain.config.targets.instantiate import build, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.jax.config import Conf
@@ -34,14 +34,14 @@ class Net(Protocol):
         """Return the names of the dropout layers with a rate above 0 that drop nothing in training."""
 
 
-def build_net(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) -> Net:
+def build_net(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) -> Net:
     """Build the module that ``conf.model`` names.
 
     Raises:
         ConfigError: It is no Flax module.
     """
     node = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
-    target = locate(node["_target_"], "trainer.model._target_", allow)
+    target = builder.locate(node["_target_"], "trainer.model._target_")
     # A class of nnx has a signature of its own that hides its arguments.
     is_class = inspect.isclass(target)
     arguments = inspect.signature(target.__init__ if is_class else target).parameters
@@ -49,7 +49,7 @@ def build_net(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) 
     if is_class and issubclass(target, flax.linen.Module):
         needed = [name for name, one in arguments.items() if one.default is one.empty and name not in node]
         more |= mode_of(needed, training=False)
-    module = build(node, "trainer.model", allow, **more)
+    module = builder.build(node, "trainer.model", **more)
     given = tuple(node) if is_class else ()
     if isinstance(module, flax.linen.Module):
         return Linen(module, seed, given)

@@ -41,7 +41,7 @@ def check_named(job: Job, plugin: TrainerPlugin) -> None:
     for key, name in named:
         if name not in reported:
             raise not_reported(key, name, reported)
-    check_modes(best, conf, plugin.directions(conf, ()), next(iter(reported), None))
+    check_modes(best, conf, plugin.directions(conf, job.builder), next(iter(reported), None))
 
 
 def old_names(conf: BoostingConf) -> list[str]:

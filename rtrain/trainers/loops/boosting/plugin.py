@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from rtrain.config.targets.builder import Builder
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.trained import CheckpointMetadata
@@ -26,7 +27,7 @@ class BoostingPlugin(TrainerPlugin):
         super().check(job)
         check_named(job, self)
 
-    def directions(self, conf: Any, allow: Sequence[str]) -> Directions:
+    def directions(self, conf: Any, builder: Builder) -> Directions:
         """Return which way the library's own metrics get better."""
         later = self.functions_say_modes and bool(conf.metric_functions)
         return Directions(own=self.part("metrics").MODES, comes_later=later)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.targets.instantiate import locate_function
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import Writer
@@ -112,10 +112,10 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
             "Name one metric",
         )
     check_numbers(conf.params, "trainer.params", conf.params)
-    functions(conf, job.allow)
+    functions(conf, job.builder)
 
 
-def functions(conf: BoostingConf, allow: Sequence[str]) -> tuple[Any, list[Any]]:
+def functions(conf: BoostingConf, builder: Builder) -> tuple[Any, list[Any]]:
     """Return the user's objective (or None) and metrics, each of which gets predictions and the library's dataset.
 
     Raises:
@@ -123,8 +123,8 @@ def functions(conf: BoostingConf, allow: Sequence[str]) -> tuple[Any, list[Any]]
     """
     objective = conf.objective_function
     return (
-        None if objective is None else locate_function(objective, "trainer.objective_function", allow, 2),
-        [locate_function(path, "trainer.metric_functions", allow, 2) for path in conf.metric_functions],
+        None if objective is None else builder.locate_function(objective, "trainer.objective_function", 2),
+        [builder.locate_function(path, "trainer.metric_functions", 2) for path in conf.metric_functions],
     )
 
 

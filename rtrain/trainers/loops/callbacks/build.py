@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.callbacks import Callback, check_on_error
-from rtrain.config.targets.instantiate import build, check_node, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
 
@@ -17,12 +17,12 @@ OTHERS = {"keras": "tensorflow", "lightning": "lightning", "pytorch_lightning": 
 """The trainer of callbacks, by the package that they come from; the others' are refused by the class alone."""
 
 
-def build_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any, ...] = OWN) -> list[Any]:
+def build_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ...] = OWN) -> list[Any]:
     """Build the callbacks of a config.
 
     Args:
         nodes: Mappings with ``_target_``.
-        allow: Modules allowed beyond the known frameworks and the project's own.
+        builder: Builds what the config names.
         kinds: What the trainer takes.
 
     Raises:
@@ -31,7 +31,7 @@ def build_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any
     found = []
     for place, node in enumerate(nodes):
         where = f"{KEY}.{place}"
-        made = build(node, where, allow)
+        made = builder.build(node, where)
         if not isinstance(made, kinds):
             raise _no_callback(where, node, type(made))
         if isinstance(made, WorkerCallback):
@@ -40,9 +40,7 @@ def build_callbacks(nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any
     return found
 
 
-def check_callbacks(
-    nodes: Sequence[Any], allow: Sequence[str], kinds: tuple[Any, ...] = OWN
-) -> list[tuple[str, str, Any]]:
+def check_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ...] = OWN) -> list[tuple[str, str, Any]]:
     """Refuse callbacks that can't be made, without making one.
 
     Returns:
@@ -58,8 +56,8 @@ def check_callbacks(
             raise ConfigError(
                 f"{where}: must be a mapping.", f"Name a class: {KEY}=[{{_target_: my_module.MyCallback}}]"
             )
-        check_node(node, where, allow)
-        kind = locate(node["_target_"], f"{where}._target_", allow)
+        builder.check_node(node, where)
+        kind = builder.locate(node["_target_"], f"{where}._target_")
         if isinstance(kind, type) and not issubclass(kind, kinds):
             raise _no_callback(where, node, kind)
         if isinstance(kind, type) and issubclass(kind, WorkerCallback):

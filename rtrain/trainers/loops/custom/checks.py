@@ -11,7 +11,6 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.allow_list import project_roots
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import check_names_known, check_types
-from rtrain.config.targets.instantiate import locate_function
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.predictors.predictor import check_predictor
@@ -26,13 +25,13 @@ def check_custom(job: Job) -> None:
     """
     conf = job.conf.trainer
     _refuse_notebook(conf.train_loop)
-    function = locate_function(conf.train_loop, "trainer.train_loop", job.allow)
+    function = job.builder.locate_function(conf.train_loop, "trainer.train_loop")
     _refuse_suspended(function, conf.train_loop)
     _check_arguments(function, conf.arguments, conf.train_loop)
     config_parameter(function, conf.arguments)
     if conf.validation_config is not None:
         key = "trainer.validation_config"
-        validate = locate_function(conf.validation_config.function, f"{key}.function", job.allow)
+        validate = job.builder.locate_function(conf.validation_config.function, f"{key}.function")
         _check_arguments(
             validate, conf.validation_config.arguments, conf.validation_config.function, f"{key}.arguments"
         )
@@ -40,7 +39,7 @@ def check_custom(job: Job) -> None:
         for name in conf.datasets_to_split:
             check_split_name(job.dataset, name)
     if conf.predictor is not None:
-        check_predictor(conf.predictor, job.allow)
+        check_predictor(conf.predictor, job.builder)
     _check_rows_suffice(job)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import ray.train
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
-from rtrain.config.targets.instantiate import locate, no_arguments
+from rtrain.config.targets.importing import no_arguments
 from rtrain.trainers.loops.custom.checks import config_parameter
 from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
@@ -40,7 +40,7 @@ def train_custom(
         stack.enter_context(no_arguments())
         stack.enter_context(world.entered(worker))
         stack.enter_context(one_model(worker, world.framework))
-        function = locate(path, "trainer.train_loop", worker.allow)
+        function = worker.builder.locate(path, "trainer.train_loop")
         stack.enter_context(reached_by_ray_train(utils))
         stack.enter_context(reached_by_ray_tune(utils))
         utils.repeat_validations()

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtrain.config.targets.instantiate import build, check_node, locate, raised_at
+from rtrain.config.targets.builder import Builder
+from rtrain.config.targets.importing import raised_at
 from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit, Split, share_of
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import ConfigError
@@ -30,15 +31,15 @@ class RowTransform:
         nodes: Modules and other classes are built with the keys of their node; a function is called with the row and
             the keys of its node.
         where: Their key in the config.
-        allow: Modules allowed beyond the known frameworks and the project's own.
+        builder: Builds what the config names.
 
     Raises:
         ConfigError: A target is not there, or makes nothing that can be called.
     """
 
-    def __init__(self, nodes: Sequence[Mapping[str, Any]], where: str, allow: Sequence[str]) -> None:
+    def __init__(self, nodes: Sequence[Mapping[str, Any]], where: str, builder: Builder) -> None:
         self._where = where
-        self._steps = [_step(node, f"{where}[{place}]", allow) for place, node in enumerate(nodes)]
+        self._steps = [_step(node, f"{where}[{place}]", builder) for place, node in enumerate(nodes)]
 
     def __call__(self, x: Tensor, seeds: np.ndarray | None = None) -> Tensor:
         """Return the transformed rows.
@@ -116,29 +117,29 @@ class TransformedLoader(TensorLoader):
 
 
 def open_loader(
-    split: Split, info: DatasetInfo, ranks: TorchRanks, conf: Conf, allow: Sequence[str], *, training: bool
+    split: Split, info: DatasetInfo, ranks: TorchRanks, conf: Conf, builder: Builder, *, training: bool
 ) -> TensorLoader:
     """Return the rows of a split as a model takes them, in training or to be evaluated."""
-    transform = transform_of(conf, training, allow)
+    transform = transform_of(conf, training, builder)
     if transform is None:
         return TensorLoader(split, info, ranks, conf.channels_last)
     return TransformedLoader(split, info, ranks, conf, transform, is_random=training)
 
 
-def transform_of(conf: Conf, training: bool, allow: Sequence[str]) -> RowTransform | None:
+def transform_of(conf: Conf, training: bool, builder: Builder) -> RowTransform | None:
     """Return what the config says for rows of training, or for those to evaluate and predict; None if nothing."""
     key = "transform" if training else "eval_transform"
     nodes = getattr(conf, key)
-    return RowTransform(nodes, f"trainer.{key}", allow) if nodes else None
+    return RowTransform(nodes, f"trainer.{key}", builder) if nodes else None
 
 
-def transformed_info(conf: Conf, info: DatasetInfo, allow: Sequence[str]) -> DatasetInfo:
+def transformed_info(conf: Conf, info: DatasetInfo, builder: Builder) -> DatasetInfo:
     """Return the dataset as the model sees it: its rows have the shape of those that are evaluated."""
-    transform = transform_of(conf, False, allow)
+    transform = transform_of(conf, False, builder)
     return info if transform is None else replace(info, input_shape=transform.shape(info))
 
 
-def check_transforms(conf: Conf, info: DatasetInfo, allow: Sequence[str]) -> DatasetInfo:
+def check_transforms(conf: Conf, info: DatasetInfo, builder: Builder) -> DatasetInfo:
     """Check targets, try them on a row of zeros, and return the dataset as the model sees it.
 
     Raises:
@@ -147,11 +148,11 @@ def check_transforms(conf: Conf, info: DatasetInfo, allow: Sequence[str]) -> Dat
     for key in ("transform", "eval_transform"):
         for place, node in enumerate(getattr(conf, key)):
             where = f"trainer.{key}[{place}]"
-            check_node(node, where, allow, num_args=0 if _is_class(node, where, allow) else 1)
-        transform = transform_of(conf, key == "transform", allow)
+            builder.check_node(node, where, num_args=0 if _is_class(node, where, builder) else 1)
+        transform = transform_of(conf, key == "transform", builder)
         if transform is not None:
             _try(transform, f"trainer.{key}", info)
-    return transformed_info(conf, info, allow)
+    return transformed_info(conf, info, builder)
 
 
 def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
@@ -175,17 +176,17 @@ def _seeds(key: tuple[int, ...], places: np.ndarray) -> np.ndarray:
     return (random_numbers(key, places.astype(np.uint64)) * 2.0**32).astype(np.uint32)
 
 
-def _step(node: Mapping[str, Any], where: str, allow: Sequence[str]) -> Callable[[Any], Any]:
-    step: Callable[[Any], Any] = build(
-        node if _is_class(node, where, allow) else {**node, "_partial_": True}, where, allow
+def _step(node: Mapping[str, Any], where: str, builder: Builder) -> Callable[[Any], Any]:
+    step: Callable[[Any], Any] = builder.build(
+        node if _is_class(node, where, builder) else {**node, "_partial_": True}, where
     )
     if not callable(step):
         raise ConfigError(f"{where}: a {type(step).__name__} can't be called with a row.")
     return step
 
 
-def _is_class(node: Mapping[str, Any], where: str, allow: Sequence[str]) -> bool:
+def _is_class(node: Mapping[str, Any], where: str, builder: Builder) -> bool:
     target = node.get("_target_")
     if not isinstance(target, str):
         raise ConfigError(f"{where} has no _target_.", "A transform is {_target_: module.name} and its arguments.")
-    return isinstance(locate(target, f"{where}._target_", allow), type)
+    return isinstance(builder.locate(target, f"{where}._target_"), type)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rtrain.config.targets.instantiate import locate
+from rtrain.config.targets.builder import Builder
 from rtrain.trainers.loops.directions import Directions
 
 TASKS = ("Binary", "Multiclass", "Multilabel")
 
 
-def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -> Directions:
+def directions(metrics: Mapping[str, Mapping[str, Any]], builder: Builder) -> Directions:
     """Return which way metrics get better, of their config nodes by name."""
     kinds = {
-        name: locate(str(node["_target_"]), f"trainer.metrics.{name}._target_", allow) for name, node in metrics.items()
+        name: builder.locate(str(node["_target_"]), f"trainer.metrics.{name}._target_")
+        for name, node in metrics.items()
     }
     found = {name: direction_of(kind) for name, kind in kinds.items()}
     # A custom metric is judged by its name; a class of torchmetrics without a direction has none.

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rtrain.config.targets.instantiate import build, locate
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import fill_from_dataset
@@ -35,11 +35,11 @@ class FunctionLoss(nn.Module):
         return self._function(output, target, **self._arguments, **more)
 
 
-def is_function(node: Mapping[str, Any], allow: tuple[str, ...]) -> bool:
+def is_function(node: Mapping[str, Any], builder: Builder) -> bool:
     """Tell whether ``node`` names the loss itself: a function that lacks two arguments, not one that makes a loss."""
     if "_args_" in node or not isinstance(node.get("_target_"), str):
         return False
-    kind = locate(node["_target_"], "trainer.loss._target_", allow)
+    kind = builder.locate(node["_target_"], "trainer.loss._target_")
     if not inspect.isfunction(kind):
         return False
     first = list(inspect.signature(kind).parameters.values())
@@ -47,23 +47,23 @@ def is_function(node: Mapping[str, Any], allow: tuple[str, ...]) -> bool:
     return len(lacking) == 2 and lacking == first[:2]
 
 
-def own_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
+def own_loss(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) -> nn.Module:
     """Build the loss that ``node`` names; the numbers that losses of torch keep as tensors become such.
 
     Raises:
         ConfigError: It is neither a module nor a function of (output, target).
     """
     node = fill_from_dataset(node, info, "trainer.loss")
-    kind = locate(str(node["_target_"]), "trainer.loss._target_", allow)
-    if is_function(node, allow):
-        made = build({**node, "_partial_": True}, "trainer.loss", allow)
+    kind = builder.locate(str(node["_target_"]), "trainer.loss._target_")
+    if is_function(node, builder):
+        made = builder.build({**node, "_partial_": True}, "trainer.loss")
         called = {"__module__": kind.__module__, "__doc__": kind.__doc__}  # messages name it, checks know torch's own
         function: nn.Module = type(kind.__name__, (FunctionLoss,), called)(made.func, made.keywords)
         return function
     names = TENSORS if isinstance(kind, type) and issubclass(kind, nn.modules.loss._Loss) else ()
     numbers = {name: node[name] for name in names if isinstance(node.get(name), list | int | float)}
     tensors = {name: torch.tensor(value, dtype=torch.float32) for name, value in numbers.items()}
-    loss = build(node, "trainer.loss", allow, **tensors)
+    loss = builder.build(node, "trainer.loss", **tensors)
     if not isinstance(loss, nn.Module):
         raise ConfigError(
             f"trainer.loss: {node['_target_']} makes a {type(loss).__name__}, not a torch.nn.Module.",

@@ -34,7 +34,7 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
         raise ConfigError(message, "Use raise, or stop.")
     if conf.strategy == "ddp" and conf.strategy_options.activation_checkpointing is None:
         return
-    model = build_outline(conf, info, job.allow)
+    model = build_outline(conf, info, job.builder)
     if model is not None:
         strategy.check_model(model, conf, max(1, num_workers))
 

@@ -10,6 +10,7 @@ from boosting_runs import make_dataset
 
 from rtrain.config.run_conf import FailureConf, RunConf
 from rtrain.config.schema import RtrainConf
+from rtrain.config.targets.builder import Builder
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
@@ -41,7 +42,7 @@ def fit(trainer, folder, failure, value, best=None, channel=None, calls_before=0
         checkpoint={"every_steps": 1, "keep": 99, "best": best or {"mode": "min"}},
         failure=FailureConf(nan_loss=failure),
     )
-    worker.allow = (__name__,)
+    worker.builder = Builder((__name__,))
     load_trainer(trainer).train_loop(conf)(worker)
     return channel
 

@@ -15,6 +15,7 @@ from boosting_runs import fit, make_dataset
 
 from rtrain.config.run_conf import RunConf
 from rtrain.config.schema import RtrainConf
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.evaluation import compared, metrics_of
@@ -330,7 +331,7 @@ def test_an_objective_of_xgboost_is_refused_for_data_of_another_task(objective):
 
 def check_passes(trainer, dataset, *, allow=(), **keys):
     conf = RtrainConf(trainer=confs()[trainer](**keys), run=RunConf(name="test"))
-    load_trainer(trainer).check(replace(make_job(conf, dataset, trainer), allow=allow))
+    load_trainer(trainer).check(replace(make_job(conf, dataset, trainer), builder=Builder(allow)))
 
 
 SHARED = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.targets.instantiate import locate_function
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, PredictionError
 from rtrain.trainers.loops.custom.predictors.outputs import as_columns, as_metrics, kind_of, predictions_of
@@ -107,7 +107,7 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
             TRUST,
         )
     path = trained.conf.predictor
-    named = None if path is None else locate_function(path, KEY, trained.allow)
+    named = None if path is None else trained.builder.locate_function(path, KEY)
     if named is None or hasattr(named, "load_from_checkpoint"):
         model = find_model(trained, frameworks(), device, named)
         log.warning(
@@ -128,13 +128,13 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
     return LoopPredictor(trained.info, path, function, metrics if callable(metrics) else None, BATCH_ROWS)
 
 
-def check_predictor(path: str, allow: tuple[str, ...]) -> None:
+def check_predictor(path: str, builder: Builder) -> None:
     """Find out before training whether the function that makes predictors is there, and can be called.
 
     Raises:
         ConfigError: It is not, or can't.
     """
-    num_arguments(locate_function(path, KEY, allow), path)
+    num_arguments(builder.locate_function(path, KEY), path)
 
 
 def num_arguments(function: Any, path: str) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.targets.instantiate import locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, PredictionError
 from rtrain.plugins import check_installed
@@ -72,7 +71,7 @@ def find_model(
                 info=trained.info,
                 device=device,
                 named=named,
-                import_loop=partial(locate, trained.conf.train_loop, "trainer.train_loop", trained.allow),
+                import_loop=partial(trained.builder.locate, trained.conf.train_loop, "trainer.train_loop"),
             )
             check_installed(f"{file.name} of {name}", plugin.requires, None)
             function = plugin.part("reported").load_model(model)

@@ -11,7 +11,6 @@ from typing import Any
 
 from ray.train import Checkpoint, ReportedCheckpointStatus, ValidationTaskConfig
 
-from rtrain.config.targets.instantiate import locate
 from rtrain.errors import TrainingError, first_line
 from rtrain.runs.checkpoints import all_checkpoints, note_in_checkpoint, read_record
 from rtrain.trainers.loops.custom.conf import ValidationConf
@@ -44,7 +43,7 @@ class Validation:
 
     def run(self, checkpoint: Checkpoint) -> Validated:
         """Validate a checkpoint; a failure becomes its status instead of an error."""
-        function = locate(self.conf.function, f"{KEY}.function", self.worker.allow)
+        function = self.worker.builder.locate(self.conf.function, f"{KEY}.function")
         own = self.task.fn_kwargs if self.task is not None else None
         arguments = {**self.conf.arguments, **(own or {})}
         seconds = self.conf.timeout_seconds if self.task is None else self.task.timeout_s

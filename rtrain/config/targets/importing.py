@@ -1,0 +1,80 @@
+"""Import the module that a dotted path begins with, and say what is wrong where that fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+
+from rtrain.config.diagnostics.own_lines import line_of_syntax, own_lines, render_lines
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.targets.allow_list import (
+    FRAMEWORKS,
+)
+from rtrain.errors import ConfigError
+
+
+def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
+    """Import the longest leading part of ``path`` that is a module; return it and the names that are left."""
+    parts = path.split(".")
+    module = _import(parts[0], where, path)
+    for index, part in enumerate(parts[1:], start=1):
+        here = vars(module).get(part)
+        if not hasattr(module, "__path__") or (here is not None and not isinstance(here, ModuleType)):
+            return module, parts[index:]
+        name = ".".join(parts[: index + 1])
+        try:
+            module = _import(name, where, path)
+        except _NotThereError:
+            return module, parts[index:]
+    return module, []
+
+
+@contextmanager
+def no_arguments() -> Iterator[None]:
+    """Hide the command's arguments in the block: what code of the user's parses them would take them for its own."""
+    before = sys.argv
+    sys.argv = before[:1]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+class _NotThereError(ConfigError):
+    """There is no module of this name."""
+
+
+def _import(name: str, where: str, path: str) -> ModuleType:
+    try:
+        with no_arguments():
+            return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            hint = None if "." in name else _module_hint(name, path)
+            raise _NotThereError(f"{where}: there is no module '{name}'.", hint) from None
+        raise _import_failed(name, where, error) from error
+    except Exception as error:
+        raise _import_failed(name, where, error) from error
+
+
+def _module_hint(name: str, path: str) -> str:
+    """Return where a module may come from: a package of an unknown name may be anybody's."""
+    if name in FRAMEWORKS:
+        return "  " + to_try(f"pip install {name}", f"  or check the spelling of {path}")
+    return f"  put {name}.py into the project's folder, install its package, or check the spelling of {path}"
+
+
+def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
+    message = f"{where}: importing {name} failed: {type(error).__name__}: {getattr(error, 'msg', None) or error}"
+    if isinstance(error, SyntaxError):
+        return ConfigError(message, "\n".join(line_of_syntax(error).render()))
+    return ConfigError(message, raised_at(error))
+
+
+def raised_at(error: BaseException) -> str | None:
+    """Return the user's own lines that an error comes from; None where it passed none: others' tell nothing."""
+    found = own_lines(error)
+    return "\n".join(render_lines(found, folded=False)) or None if found["own"] else None
