@@ -16,8 +16,8 @@ from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.examples import first_of, node_at
 from rtrain.config.diagnostics.meant.other_options import changed_target
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.suggest import in_full
 from rtrain.config.diagnostics.meant.values import Values, in_brackets
+from rtrain.config.diagnostics.meant.words import sentence_about
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
@@ -56,7 +56,7 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
         attempt, is_default = _fitting(wrong, error, place), note is None or note.startswith(DEFAULT)
         whole = _without_places(error.key)
         if attempt is None and is_default and expand_key(key) == whole:
-            said = next((one.sentence for one in in_full(whole, value, wrong.keys.confs) if one.sentence), None)
+            said = sentence_about(whole, value, wrong.keys.confs)
             note = said or wrong.example(whole, place) or note  # it is in force, and may differ from the default
         return Diagnostic(error.message, place, None, attempt, note).as_error()
     values = Values(request, wrong.keys, check)

@@ -30,7 +30,9 @@ def check(words: tuple[str, ...]) -> None:
             for part, count in (("model", 0), ("optimizer", 1), ("loss", 0), ("scheduler", 1)):
                 node = getattr(composed.conf.trainer, part, None)
                 if node and "_target_" in node:
-                    composed.builder.check_node(node, f"trainer.{part}", ("params", "optimizer"), count)
+                    composed.builder.check_node(
+                        node, f"trainer.{part}", provided=("params", "optimizer"), num_args=count
+                    )
 
 
 def refused(*words: str) -> str:

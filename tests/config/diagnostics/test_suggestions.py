@@ -201,7 +201,7 @@ def test_the_values_of_a_sweep_stay_several(capsys):
         ("xgboost", "params.max_depth=3", "trainer.params.max_depth=3"),
         ("lightgbm", "params.num_leaves=3", "trainer.params.num_leaves=3"),
         ("mlp", "init_from=resume", "run.resume=auto"),  # a name that means something of its own for this value
-        ("resnet", "MODEL.WEIGHTS=weights.pt", "run.init_from=weights.pt"),  # a file, and no class to build
+        ("resnet", "MODEL.WEIGHTS=runs/first", "run.init_from=runs/first"),  # a file, and no class to build
     ],
 )
 def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
@@ -213,7 +213,7 @@ def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
     [
         ("mlp", "target=price", "dataset.label=COLUMN", "run.stop.target"),
         ("mlp", "rounds=3", "did you mean: epochs", "bounds"),
-        ("mlp", "trainer.model.name=bert", "did you mean: model", "run.name"),  # a name of what is built there
+        ("mlp", "trainer.model.name=bert", "models of Hugging Face are for trainer=transformers", "run.name"),  # a name of what is built there
         ("xgboost", "lr=0.1", "did you mean: trainer.params.learning_rate", "+lr"),  # the checks refuse it
         ("mlp", "fp16_full_evl=true", "trainer.precision=fp16", "bf16"),  # other digits are another name
         ("mlp", "input_features=[a]", "dataset.label=COLUMN", "in_features"),

@@ -8,6 +8,7 @@ The words for the keys of a dataclass stand next to the module that defines it: 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -39,7 +40,8 @@ class Words:
 
     Args:
         keys: Names, separated by blanks, by the key that they mean, with dots for what is below it. ``key=value``: each
-            is a switch that is this value of the key. A name may say for which value it holds: ``save_freq=epoch``.
+            is a switch that is this value of the key. A name may say for which value it holds: ``save_freq=epoch``, or
+            for which files: ``load_from=*.pth``.
         values: By key, what other tools call its values: names by the value.
         says: ``names``, and the sentence that they get, ``say``, where there is no one key; ``fp8_*`` is all names that
             begin so. ``*wandb*`` is a topic, of all names that have the word in them and mean nothing else.
@@ -76,7 +78,7 @@ class Words:
 
     def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
         """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
-        names = (_of_value(name, value or ""), plain(name))
+        names = (*_of_values(name, value or ""), plain(name))
         sentence = next((self.sentences[one] for one in names if one in self.sentences), None)
         if sentence is not None and names[0] not in self.keys:
             return Meaning(sentence=sentence)
@@ -102,11 +104,14 @@ class Words:
 
     def has(self, name: str, value: str | None) -> bool:
         """Tell whether ``name`` is here with the section that it has, or for this very value."""
-        one = _of_value(name, value or "")
-        if one in self.keys or one in self.sentences:
+        if any(one in self.keys or one in self.sentences for one in _of_values(name, value or "")):
             return True
         whole = plain(name)
         return "." in name and (_with_dots(name) in self._sectioned or whole in self.keys or whole in self.sentences)
+
+    def about(self, name: str, value: str) -> str | None:
+        """Return the sentence about this very value of ``name``; None if there is none."""
+        return next((self.sentences[one] for one in _of_values(name, value) if one in self.sentences), None)
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for a value of ``key``; None if it is the same."""
@@ -150,6 +155,17 @@ def translated(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -
     return None
 
 
+def sentence_about(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -> str | None:
+    """Return the sentence about this very value of a full key; None if there is none."""
+    for where, conf in confs if value else ():
+        own = key.removeprefix(f"{where}.") if where else key
+        for words in words_of(conf):
+            said = next((one for name in (key, own) if (one := words.about(name, value or "")) is not None), None)
+            if said is not None:
+                return said
+    return None
+
+
 def _named(name: str) -> str:
     """Return a name of a list of words as it is looked up; it may say for which value it holds."""
     key, sign, value = name.partition("=")
@@ -167,6 +183,12 @@ def _with_dots(name: str) -> str:
 
 def _of_value(name: str, value: str) -> str:
     return f"{plain(name)}={value.casefold()}"
+
+
+def _of_values(name: str, value: str) -> list[str]:
+    """Return how a name with a value is looked up: as it is, then by the kind of file that the value names."""
+    ending = re.search(r"\.\w+$", value)
+    return [_of_value(name, value), *([_of_value(name, f"*{ending[0]}")] if ending else [])]
 
 
 def words_of(conf: type) -> Iterator[Words]:

@@ -24,7 +24,7 @@ from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, read_whole
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, of_sweeper, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
-from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
+from rtrain.config.diagnostics.meant.words import Meaning, sentence_about, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import alike, one_edit, plain, there_are
 from rtrain.config.schema import Schemas
@@ -104,6 +104,9 @@ class WrongKeys:
             if self._is_far(key, meaning.key, part):
                 first = first or meaning
                 continue
+            said = sentence_about(expand_key(meaning.key), value if meaning.value is None else None, self.keys.confs)
+            if said is not None:
+                return Diagnostic(message, place, note=said)
             short = in_own_words(own_key, key, meaning.key)
             values = [meaning.value] if meaning.value is not None else [value]
             refused = self.checked(place, f"{sign}{short}={values[0]}") if first is None else None
