@@ -213,7 +213,12 @@ def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
     [
         ("mlp", "target=price", "dataset.label=COLUMN", "run.stop.target"),
         ("mlp", "rounds=3", "did you mean: epochs", "bounds"),
-        ("mlp", "trainer.model.name=bert", "models of Hugging Face are for trainer=transformers", "run.name"),  # a name of what is built there
+        (
+            "mlp",
+            "trainer.model.name=bert",
+            "models of Hugging Face are for trainer=transformers",
+            "run.name",
+        ),  # a name of what is built there
         ("xgboost", "lr=0.1", "did you mean: trainer.params.learning_rate", "+lr"),  # the checks refuse it
         ("mlp", "fp16_full_evl=true", "trainer.precision=fp16", "bf16"),  # other digits are another name
         ("mlp", "input_features=[a]", "dataset.label=COLUMN", "in_features"),
