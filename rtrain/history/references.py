@@ -83,6 +83,10 @@ def _with_path(word: str) -> str:
     sign, key, value = split_word(word)
     if key not in KEYS or not value or value in KEYS[key]:
         return word
+    if is_url(value):
+        raise ConfigError(
+            f"{key}: {value} is a copy in a store.", to_try(shlex.join(["rtrain", "runs", "fetch", value]))
+        )
     found = str(find_model(value) if key == "run.init_from" else find_run(value))
     if found == value:
         return word

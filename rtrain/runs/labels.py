@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.errors import RunDirError, StrangeFileError
-from rtrain.runs.filesystem.files import named_errors, to_json, write_atomic
+from rtrain.runs.filesystem.files import named_errors, private_files, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import read_json
 
 FILE_NAME = "labels.json"
@@ -97,7 +97,7 @@ def change_labels(folder: Path, change: Callable[[Labels], Labels]) -> None:
     Raises:
         RunDirError: The folder can't be written, or the labels can't be read.
     """
-    with _changing(folder):
+    with _changing(folder), private_files(folder.stat().st_mode & 0o077 == 0):
         before = labels_to_change(lambda: read_json(folder, FILE_NAME), str(folder))
         write_atomic(folder / FILE_NAME, change(before).as_text())
 

@@ -68,6 +68,12 @@ def test_overrides_name_runs_by_short_names(word, expected, runs):
     assert with_paths([word]) == [expected]
 
 
+@pytest.mark.parametrize("key", ["run.init_from", "run.resume"])
+def test_a_copy_in_a_store_has_to_be_fetched_first(key):
+    with pytest.raises(ConfigError, match="rtrain runs fetch s3://box/runs/mlp/one"):
+        with_paths([f"{key}=s3://box/runs/mlp/one"])
+
+
 def test_a_path_with_other_signs_is_quoted(project):
     make_run(project / "runs", "my mlp", "0a1b")
     assert with_paths(["run.init_from=last"]) == ["run.init_from='runs/my mlp/2026-11-01_12-00-00-0a1b'"]

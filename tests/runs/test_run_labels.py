@@ -72,3 +72,10 @@ def test_processes_that_tag_a_run_together_lose_nothing(tmp_path, start):
 def test_a_folder_that_can_not_be_written_is_an_error(tmp_path):
     with pytest.raises(RunDirError, match="can label it"):
         change_labels(tmp_path / "nowhere", lambda labels: labels.tagged(["a"]))
+
+
+def test_the_labels_of_a_private_run_are_private(tmp_path):
+    run = make_run(tmp_path)
+    run.chmod(0o700)
+    change_labels(run, lambda labels: labels.tagged(["a"]))
+    assert (run / "labels.json").stat().st_mode & 0o077 == 0

@@ -43,12 +43,12 @@ def upload(
 
     A run of another account needs --to.
     """
-    from rtrain.history.references import find_run
+    from rtrain.history.references import existing_run
     from rtrain.storage.mirror import upload_run
     from rtrain.sweeps.record.remote import upload_sweep
     from rtrain.sweeps.record.sweep_record import is_sweep
 
-    folder = find_run(run)
+    folder = existing_run(run)
     send = upload_sweep if is_sweep(folder) else upload_run
     url, ending = send(folder, to, _note)
     say(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.config.run_conf import RunConf
 from rtrain.config.trials import COMMAND_NAME
@@ -172,11 +174,15 @@ def copied(record: SweepRecord, storage: str, timeout_seconds: float, notice: No
         storage: The store.
         timeout_seconds: How long it may take nothing at the end before it is given up.
         notice: Takes a line for the user.
+
+    Raises:
+        ConfigError: The copy has trials that the sweep lacks.
     """
+    home = patiently(lambda: open_folder(storage, record.folder.name))
+    _refuse_other_trials(record, home)
     for trial in [one for one in record.trials if one.lacks_copy and one.status in OVER]:
         _, ending = upload_run(record.folder / trial.name, storage, notice)
         trial.lacks_copy = not ending.complete
-    home = patiently(lambda: open_folder(storage, record.folder.name))
     mirror = Mirror(lambda watched: SmallFiles(record.folder, watched, FILES), home, notice)
     try:
         yield
@@ -185,3 +191,16 @@ def copied(record: SweepRecord, storage: str, timeout_seconds: float, notice: No
         record.is_copied = ending.complete
         if not ending.complete:
             notice(f"{home.url} lacks files of the sweep itself ({ending.error}); they are in {record.folder}")
+
+
+def _refuse_other_trials(record: SweepRecord, home: Folder) -> None:
+    """Refuse to replace the record of a copy that was extended from another folder: its trials would be lost."""
+    own = {one.name for one in record.trials}
+    stored = (_record(home) or {}).get("trials", [])
+    others = [str(one["name"]) for one in stored if one["name"] not in own and one.get("status") in OVER]
+    if others:
+        resume = to_try(shlex.join(["rtrain", "resume", home.url]))
+        raise ConfigError(
+            f"{home.url} has trials that {shown(record.folder)} lacks: {', '.join(others)}.",
+            f"Rename this folder, and resume the copy. {resume}\nOr begin another sweep: sweep.name=NAME",
+        )

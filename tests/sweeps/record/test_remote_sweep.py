@@ -202,3 +202,23 @@ def test_a_sweep_is_uploaded_as_it_is_to_a_store_that_it_did_not_name(words, tin
     assert said(capsys, "upload", str(folder), "--to", f"file://{tiny}/store").endswith(": complete\n")
     assert rtrain(["runs", "fetch", f"file://{tiny}/store/{folder.name}", "again"]) == 0
     assert (Path("again") / "sweep.json").read_bytes() == (folder / "sweep.json").read_bytes()
+
+
+def test_a_copy_that_was_extended_from_another_folder_is_not_replaced(words, capsys):
+    def extended(values):
+        return [word.replace("eta=0.1,0.5", f"eta={values}") for word in words]
+
+    _, folder = swept(words)
+    before = shutil.copytree(folder, Path("elsewhere") / folder.name, symlinks=True)
+    assert rtrain(extended("0.1,0.5,0.7")) == 0
+    trained = {one["name"] for one in read_sweep(folder)["trials"]}
+    stored = (Path("store") / folder.name / "sweep.json").read_bytes()
+    folder.rename(Path("elsewhere") / "longer")
+    before.rename(folder)
+    capsys.readouterr()
+    assert rtrain(extended("0.1,0.5,0.9")) == 2
+    (lost,) = trained - {path.name for path in folder.iterdir()}
+    said = capsys.readouterr().err
+    assert f"has trials that {folder} lacks: {lost}." in said
+    assert "try: rtrain resume file://" in said
+    assert (Path("store") / folder.name / "sweep.json").read_bytes() == stored
