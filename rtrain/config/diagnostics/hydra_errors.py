@@ -104,6 +104,9 @@ class _Explainer:
         key = group.replace("/", ".")
         trainer = dict(self.wrong_keys.keys.confs).get("trainer")
         if group in GROUPS.values() and trainer is not None and key.rpartition(".")[2] not in names_of(trainer):
+            other = self._of_other_tools(group, option, place) if isinstance(place, CliWord) else None
+            if other is not None:
+                return Diagnostic(message, place, None, other)
             return self.wrong_keys.explain(key, place, trainer)
         named = [self.wrong_keys.translated(one, option) for one in (f"{key}.type", key)]
         meant = next((one for one in named if one in options), None) or closest(option, options)

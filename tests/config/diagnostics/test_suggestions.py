@@ -51,6 +51,8 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
     [
         ("mlp", ["ephocs=3"], "try: rtrain fit mlp epochs=3"),
         ("mlp", ["scheduler=asha"], "try: rtrain fit mlp sweep/scheduler=asha "),
+        ("xgboost", ["scheduler=asha"], "try: rtrain fit xgboost sweep/scheduler=asha "),
+        ("xgboost", ["dataset=csv", "dataset.label=p", "dataset.file=t.csv"], "dataset.path=t.csv"),
         ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
         ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
         ("mlp", ["metrics=[accuracy]"], "loss and accuracy, or the errors of numbers, are measured anyway"),
