@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rtrain.config.needs import Way
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, EpochPlan, joined
 from rtrain.datasets.registry import confs, load_source
 
@@ -88,7 +89,7 @@ def conf_of(source: str, keys: Mapping[str, Any]) -> Any:
 def load(source: str, keys: Mapping[str, Any]) -> Loaded:
     """Load a dataset."""
     conf = conf_of(source, keys)
-    return Loaded(source, conf, load_source(source, ALLOWED).load(conf))
+    return Loaded(source, conf, load_source(source, Builder(ALLOWED)).load(conf))
 
 
 def idle(conf: Any) -> Iterator[str]:
@@ -128,7 +129,7 @@ def order(one: Loaded) -> Any:
 
 def kept(one: Loaded) -> Any:
     """The columns that stay beside a prediction."""
-    reader = load_source(one.source, ALLOWED).open_rows(one.conf, json.loads(json.dumps(one.dataset.encoding)))
+    reader = load_source(one.source, Builder(ALLOWED)).open_rows(one.conf, json.loads(json.dumps(one.dataset.encoding)))
     reader = pickle.loads(pickle.dumps(reader))
     return {name for piece in reader.pieces for chunk in reader.read(piece) for name in chunk.kept}
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from rtrain.config.targets.allow_list import use_project_root
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import ConfigError, DatasetError
 
@@ -110,7 +111,7 @@ def test_only_allowed_modules_are_imported(load, tmp_path, monkeypatch):
         load("python", function="stranger_of_a_test:arrays")
     assert "stranger_of_a_test" not in sys.modules
     conf = TypeAdapter(confs()["python"]).validate_python({"function": "stranger_of_a_test:arrays"})
-    allowed = load_source("python", allow=["stranger_of_a_test.*"])
+    allowed = load_source("python", Builder(("stranger_of_a_test.*",)))
     assert sum(allowed.load(conf).info.num_rows.values()) == 20
     sys.modules.pop("stranger_of_a_test")
 
