@@ -5,7 +5,7 @@ They are read each time: no index holds them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -67,26 +67,21 @@ def relabel(url: str, change: Callable[[Labels], Labels]) -> None:
     """
     with errors_named(url, "RUN"):
         folder = open_folder(url)
-        if _is_in_use(folder, url):
+        sweep = _sweep_in(folder)
+        runs = [stored_run(url)] if sweep is None else list(runs_below(folder))
+        if _is_in_use(sweep, runs):
             raise ConfigError(
                 f"RUN: {shown(url)} is copied every few seconds, with the labels of its run directory.",
                 "Label the run directory, or the copy when the run has ended.",
             )
-        with private_files(_is_private(folder, url)):
+        with private_files(any(run.is_private for run in runs)):
             change_labels(folder, change)
 
 
-def _is_private(folder: Folder, url: str) -> bool:
-    """Tell whether the files of a copy are for one account alone; those of a sweep are like those of its trials."""
-    runs = [stored_run(url)] if _sweep_in(folder) is None else runs_below(folder)
-    return any(run.is_private for run in runs)
-
-
-def _is_in_use(folder: Folder, url: str) -> bool:
-    """Tell whether a machine works on a run or a sweep, and copies it."""
-    sweep = _sweep_in(folder)
+def _is_in_use(sweep: bytes | None, runs: Sequence[StoredRun]) -> bool:
+    """Tell whether a machine works on a sweep, by its record, or on the run that is there without one."""
     if sweep is None:
-        return was_alive_lately(stored_run(url).manifest)
+        return was_alive_lately(runs[0].manifest)
     record = parse_json(sweep)
     return record.get("status") == "running" and is_lately(record.get("written_at"))
 

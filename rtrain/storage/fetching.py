@@ -27,7 +27,7 @@ from rtrain.storage.events_copy import NAME as EVENTS
 from rtrain.storage.events_copy import join_parts
 from rtrain.storage.folders import Folder, chunks_of, open_folder, read_json
 from rtrain.storage.mirror import INTERVAL_SECONDS
-from rtrain.storage.misnamed import no_run_at, numbered_trial
+from rtrain.storage.misnamed import RECORDS, no_run_at, numbered_trial
 from rtrain.storage.run_copy import DAMAGED
 from rtrain.storage.stores import errors_named
 
@@ -180,7 +180,7 @@ def appearing(into: Path) -> Iterator[Path]:
         RtrainError: The folder is there.
     """
     if into.exists():
-        is_run = (into / MANIFEST).is_file() or (into / "sweep.json").is_file()
+        is_run = any((into / name).is_file() for name in RECORDS)
         resume = to_try(shlex.join(["rtrain", "resume", str(into)]))
         raise RtrainError(f"{into} exists.", resume if is_run else "Name a folder that does not exist: it is made.")
     part = into.with_name(f".{into.name}-{secrets.token_hex(3)}.tmp")

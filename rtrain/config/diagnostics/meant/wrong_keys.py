@@ -156,7 +156,7 @@ class WrongKeys:
     def _is_no_length(self, key: str, meant: str) -> bool:
         """Return whether a key is meant to say how long a run is, by a name in a section about something else."""
         section = key.rpartition(".")[0]
-        is_unknown = section.rpartition(".")[2] != "" and not self.known.knows(section)
+        is_unknown = bool(section) and not self.known.knows(section)
         return is_unknown and meant.rpartition(".")[2] in LENGTHS and _NO_RUN.search(section.casefold()) is not None
 
     def _part_about(self, key: str) -> str | None:
