@@ -301,4 +301,4 @@ def _nothing_varied(request: Request) -> ConfigError:
             hint = f"  or search between them: '{key}=interval({low},{high})' sweep=random"
             attempt = command_with(place, f"{key}={found[1]},{found[2]}")
             return ConfigError(render(f"{message}: '{value}' is one value", place), "  " + to_try(attempt, hint))
-    return ConfigError(f"{message}.", "Give several values, optimizer.lr=0.1,0.01 say, or sweep.params in the config.")
+    return ConfigError(f"{message}.", "Give a key several values, e.g. seed=1,2, or write sweep.params in the config.")

@@ -130,11 +130,11 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         if part is not None and (note := how_to_choose(wrong, part)) is not None:
             return Diagnostic(f"{part} is not chosen", places.of(part), note=note).as_error()
         place = _place_of_rule(request, places, one) or places.of(one.key)
-        if one.owner is not None:
-            return wrong.explain(_whole_key(one.key, place), place, one.owner).as_error()
         below = [word.text for word in request.words if word.key.startswith(f"{one.key}.")]
-        typed = places.of_word(below[0]) if one.lacks_type and below else None
-        if typed is not None:
+        typed = places.of_word(below[0]) if below else None
+        if one.owner is not None:
+            return wrong.explain(_whole_key(one.key, place), place or typed, one.owner).as_error()
+        if typed is not None and one.lacks_type:
             return without_type(wrong, one.key, one.message, typed).as_error()
         word, meant = one.word, _nearest(one, wrong)
         if word is None and isinstance(place, CliWord):

@@ -16,7 +16,7 @@ from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER
 IN_EPOCHS = Need(
     met=lambda way: way.trainer.max_epochs is not None,
     otherwise="the estimator is fitted at once",
-    instead="Train in epochs, with partial_fit: trainer.max_epochs=10",
+    instead="Only an estimator with partial_fit trains in epochs: trainer.max_epochs=10",
     keys=("trainer.max_epochs",),
 )
 JUDGED_BY_EPOCH = replace(

@@ -125,6 +125,7 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
     ("config", "word", "said"),
     [
         ("mlp", "trainer.lora.rank=8", "trainer.lora is a key of trainer=transformers"),
+        ("xgboost", "+lr=0.1", "xgboost +lr=0.1\n                       ^^^^^^^\n  boosted trees have no optimizer"),
         ("resnet", "trainer.params.max_depth=3", "trainer.params is a key of trainer=lightgbm, xgboost"),
         ("mlp", "use_lora=true", "trainer=transformers has it: trainer.lora={r: 8, target_modules: all-linear}"),
         ("mlp", "sep=x", "dataset=csv has it: dataset.delimiter"),
