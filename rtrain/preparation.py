@@ -37,6 +37,7 @@ from rtrain.tracking.callbacks import check_callbacks
 from rtrain.tracking.trackers import check_loggers
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.loops.auto import check_no_missing
 from rtrain.trainers.loops.directions import check_directions
 from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_about, refuse_pickles
 
@@ -209,6 +210,7 @@ def check_job(
         job = replace(job, notices=check_with_rows(composed.awaiting, way))
     with masked_streams(composed.scrub):
         plugin.check(job)
+        _check_missing(job, plugin)
         job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.builder))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
@@ -224,6 +226,13 @@ def check_job(
         with masked_streams(composed.scrub), tried_before_start(job):
             plugin.try_out(job)
     return job, plugin
+
+
+def _check_missing(job: Job, plugin: TrainerPlugin) -> None:
+    """Refuse missing values that the config doesn't ask to keep, and of which the trainer would make a loss of NaN."""
+    asked = getattr(job.conf.dataset, "on_missing", None) != "auto"
+    if job.dataset is not None and not asked and not plugin.takes_missing:
+        check_no_missing(f"the {job.trainer_name} trainer", job.dataset.info)
 
 
 def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:

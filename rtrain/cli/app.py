@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, predict, recipes, resume, schema, smoke, sweep
+from rtrain.cli import completion, fit, init, listing, predict, recipes, resume, schema, smoke, sweep
 from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.cli.runs.app import runs
 from rtrain.cli.usage.dashes import WithOverrides
@@ -29,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("fit", cls=WithOverrides)(fit.fit)
+app.command("init", cls=Command)(init.init)
 app.command("resume", cls=WithOverrides)(resume.resume)
 app.command("predict", cls=WithOverrides)(predict.predict)
 app.command("evaluate", cls=WithOverrides)(predict.evaluate)

@@ -292,8 +292,9 @@ class ColumnsConf(RowsConf):
     """Preprocessors of ``ray.data.preprocessors``, one after the other: ``{type: StandardScaler, columns: [a, b]}``.
     They learn from train alone, and come before ``categorical``, ``on_missing`` and ``normalize``."""
 
-    on_missing: Annotated[str, *one_of("error", "keep", "mean")] = "error"
-    """Empty numbers: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""
+    on_missing: Annotated[str, *one_of("auto", "error", "keep", "mean")] = "auto"
+    """Empty numbers: ``error`` stops with a message, ``keep`` takes them as NaN, ``mean`` fills in that of the train
+    split; auto: trees keep them, other trainers stop."""
 
     # Whether files say what type a column has; else it is guessed from the texts of the first rows.
     has_types: ClassVar[bool] = True

@@ -125,6 +125,9 @@ class TrainerPlugin:
     can_skip: ClassVar[bool] = False
     """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
 
+    takes_missing: ClassVar[bool] = False
+    """Whether a feature may be NaN where a value is missing, as far as the plugin doesn't refuse it by itself."""
+
     can_rejoin: ClassVar[bool] = True
     """Whether workers can train one run together after the other, as trials of a sweep do. TensorFlow can't change its
     threads, nor how its processes are connected, once it has begun.

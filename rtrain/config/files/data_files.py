@@ -14,6 +14,12 @@ KINDS = {
 _WITH_LABEL = ("csv", "parquet", "json")
 
 
+def kind_of(file: str) -> str | None:
+    """Return the dataset that reads files of this name, also compressed; None if it is not a data file."""
+    suffixes = PurePath(file).suffixes
+    return next((kind for kind, endings in KINDS.items() if set(endings) & set(suffixes[-2:])), None)
+
+
 def words_for(file: str, has_label: bool = False) -> list[str] | None:
     """Return the overrides that train on ``file``; None if it is not a data file.
 
@@ -21,8 +27,7 @@ def words_for(file: str, has_label: bool = False) -> list[str] | None:
         file: What was typed.
         has_label: Whether the column to predict is known.
     """
-    suffixes = PurePath(file).suffixes
-    kind = next((kind for kind, endings in KINDS.items() if set(endings) & set(suffixes[-2:])), None)
+    kind = kind_of(file)
     if kind is None:
         return None
     label = ["dataset.label=..."] if kind in _WITH_LABEL and not has_label else []

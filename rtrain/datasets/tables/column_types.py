@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.conf import ColumnsConf
@@ -54,22 +54,54 @@ def _holds(kind: pa.DataType, is_name: bool) -> str:
 
 
 def check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: ColumnsConf) -> None:
-    """Raise a DatasetError for nested, time and binary columns, which no value can make a number."""
+    """Raise a DatasetError that names all nested, time and binary columns, which no value can make a number."""
     import pyarrow as pa
 
-    numeric = [name for name in features if is_numeric(schema.field(name).type)]
-    taken, known = taken_columns(conf.preprocessors), set(numeric)
+    taken = taken_columns(conf.preprocessors)
+    wrong: dict[str, pa.DataType] = {}
     for name in features:
         kind = schema.field(name).type
-        if name in known or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
-            continue
-        is_nested = pa.types.is_nested(getattr(kind, "storage_type", kind))
-        nested = "nested, " if is_nested else ""
-        hint = numeric_hint(numeric)
-        if not nested:
-            dtype = "category" if pa.types.is_binary(kind) else "int64"
-            hint = f"Take it as another type: 'dataset.dtypes={{{name}: {dtype}}}'. {hint}"
-        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", hint)
+        is_taken = name in taken and pa.types.is_nested(kind)
+        if not (is_numeric(kind) or is_text(kind) or is_declared(kind) or is_taken):
+            wrong[name] = kind
+    if not wrong:
+        return
+    kinds = ", ".join(f"'{name}' is {_kind_of(kind)}" for name, kind in wrong.items())
+    leave = f"leave them out: 'dataset.drop=[{','.join([*conf.drop, *wrong])}]'" if len(wrong) < len(features) else ""
+    hint = ", or ".join(filter(None, (leave, _as_other_types(wrong)))) or "encode them as numbers in the data."
+    raise DatasetError(f"{where}: features are numbers or texts, but {kinds}.", hint[0].upper() + hint[1:])
+
+
+def _as_other_types(wrong: Mapping[str, pa.DataType]) -> str:
+    """Return the override that reads columns as what they can be; nothing where all are nested."""
+    readable = {name: kind for name, kind in wrong.items() if not is_nested(kind)}
+    types = [f"{name}: {'category' if _is_bytes(kind) else 'int64'}" for name, kind in readable.items()]
+    return f"take them as other types: 'dataset.dtypes={{{', '.join(types)}}}'" if types else ""
+
+
+def _kind_of(kind: pa.DataType) -> str:
+    """Return what a column holds, in words, with its type."""
+    import pyarrow as pa
+
+    if is_nested(kind):
+        return f"nested ({kind})"
+    if pa.types.is_temporal(kind):
+        return f"a time ({kind})"
+    return f"of type {kind}"
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Return whether the values of a column are lists or have fields, also by a name of their own."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_nested(getattr(kind, "storage_type", kind)))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Return whether a column holds bytes."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -80,10 +112,3 @@ def is_numeric(kind: pa.DataType) -> bool:
         kind = kind.value_type
     checks = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     return any(check(kind) for check in checks)
-
-
-def numeric_hint(numeric: Sequence[str]) -> str:
-    """Return what to do about a feature that is not numeric, with the override to paste."""
-    if not numeric:
-        return "Features are numbers or booleans; encode them as such."
-    return f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'"

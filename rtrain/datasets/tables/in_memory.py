@@ -89,7 +89,7 @@ def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: Column
         mean=unscaled(dataset.info.mean, features, categories, 0.0),
         std=unscaled(dataset.info.std, features, categories, 1.0),
     )
-    return Dataset(info, dataset.splits, encoding_of(spec, task, conf.dtypes or {}))
+    return Dataset(info, dataset.splits, encoding_of(spec.decided(info.missing), task, conf.dtypes or {}))
 
 
 def task_of(labels: Labels, conf: ColumnsConf) -> str:

@@ -325,4 +325,9 @@ def _statistics(
             for split in splits.values():
                 split.reader = replace(reader, spec=spec)
     mean, std = (unscaled(one, spec.features, spec.categories, to) for one, to in zip(given, (0.0, 1.0), strict=True))
+    decided = spec.decided(missing)
+    if decided != spec:  # rows that were not looked at must not lack what a network needs
+        spec = decided
+        for split in splits.values():
+            split.reader = replace(reader, spec=spec)
     return (mean, std), missing, spec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -103,6 +103,16 @@ class TableSpec:
                 message = f"feature '{name}' has no value in the train split, and so no mean to fill in."
                 raise DatasetError(message, "Leave it out of dataset.features.")
         return replace(self, fill=means)
+
+    def decided(self, missing: Collection[str]) -> TableSpec:
+        """Return the spec for later rows: in place of ``auto``, they may lack values where some of training did.
+
+        Args:
+            missing: The features of which some values are missing.
+        """
+        if self.on_missing != "auto":
+            return self
+        return replace(self, on_missing="keep" if missing else "error")
 
     def decode(self, table: pa.Table, where: str, first_row: int = 0) -> Columns:
         """Return ``x``, (rows, features) of ``dtype``, ``y``, and the columns of ``roles`` of a table.

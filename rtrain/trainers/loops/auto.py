@@ -230,7 +230,7 @@ def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: 
     """
     if info.missing:
         raise ConfigError(
-            f"{taker} takes no missing values, but {', '.join(info.missing[:3])} of {info.name} have some.",
+            f"{taker} takes no missing values, but there are some in {_some(info.missing)} of {info.name}.",
             f"Fill them in (of tables with 'dataset.on_missing=mean'), leave out what has them, or {ways}",
         )
 
@@ -239,16 +239,24 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
     """Refuse features that are categories, whose codes a model would take for quantities, or have missing values.
 
     Raises:
-        ConfigError: Names some of them.
+        ConfigError: Names some of them, and what to do about all.
     """
-    check_no_missing(f"the {trainer} trainer", info)
-    if info.categories:
-        some, columns = ", ".join(list(info.categories)[:3]), ",".join(info.categories)
-        raise ConfigError(
-            f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories.",
-            f"Encode them: 'dataset.preprocessors=[{{type: OneHotEncoder, columns: [{columns}]}}]', leave them out: "
-            f"'dataset.drop=[{columns}]', or take trees: trainer=xgboost",
-        )
+    if not info.categories:
+        return check_no_missing(f"the {trainer} trainer", info)
+    columns, some = ",".join(info.categories), _some(list(info.categories))
+    missing = f", and values are missing in {_some(info.missing)}" if info.missing else ""
+    raise ConfigError(
+        f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories{missing}.",
+        f"Encode them: 'dataset.preprocessors=[{{type: OneHotEncoder, columns: [{columns}]}}]', or leave them out: "
+        f"'dataset.drop=[{columns}]'{'; fill in what is missing: dataset.on_missing=mean' if missing else ''}. "
+        "Or take trees, which need none of this: trainer=xgboost",
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first three names, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
 
 
 def judged_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("sklearn", "skops")
     pickles = ("estimator.pkl",)
+    takes_missing = True  # as far as the estimator does
 
     def directions(self, conf: config.Conf, builder: Builder) -> Directions:
         """Return that more is better of each score: scikit-learn turns the others round."""

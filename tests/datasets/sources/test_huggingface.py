@@ -70,7 +70,7 @@ def test_mistakes_are_explained(load, tmp_path):
         load("huggingface", path=str(tmp_path))
     columns = {"a": [[[1.0, 2.0]]] * 2, "y": [0, 1]}
     path = save(tmp_path / "w", columns, {"a": datasets.Array2D((1, 2), "float32")})
-    with pytest.raises(DatasetError, match=r"feature 'a' is not numeric: nested.*\nFeatures are numbers or booleans"):
+    with pytest.raises(DatasetError, match=r"'a' is nested.*\nEncode them as numbers"):
         load("huggingface", path=path, label="y")
     path = save(tmp_path / "z", {"a": [1, 2], "y": [0, 1]}, foo=range(2))
     with pytest.raises(DatasetError, match=r"there is no split 'train'; there are: foo"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
+import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 
@@ -138,11 +141,33 @@ def test_missing_values_stop_unless_asked_otherwise(load, tmp_path, source, memo
     path = write(source, tmp_path / "t", {"a": [1.0, None, 3.0, 5.0], "b": [1, 2, 3, 4], "y": [0, 1, 0, 1]})
     keys = {"path": path, "label": "y", "memory": memory, "split": {"test": 0}}
     with pytest.raises(DatasetError, match=r"missing in 'a' 1 times \(first in row 2\)"):
-        load(source, **keys)
+        load(source, **keys, on_missing="error")
     kept, _ = rows_of(load(source, **keys, on_missing="keep").splits["train"])
     assert np.isnan(kept[:, 0]).sum() == 1
     filled, _ = rows_of(load(source, **keys, on_missing="mean").splits["train"])
     assert sorted(filled[:, 0].tolist()) == [1, 3, 3, 5]
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_by_default_later_rows_may_lack_values_where_some_of_training_did(load, tmp_path, source, memory, is_missing):
+    path = write(source, tmp_path / "t", {"a": [1.0, None if is_missing else 2.0, 3.0, 5.0], "y": [0, 1, 0, 1]})
+    dataset = load(source, path=path, label="y", memory=memory, split={"test": 0})
+    assert dataset.info.missing == (("a",) if is_missing else ())
+    assert dataset.encoding["on_missing"] == ("keep" if is_missing else "error")
+    assert np.isnan(rows_of(dataset.splits["train"])[0]).any() == is_missing
+
+
+def test_all_columns_that_can_be_no_features_are_named_at_once(load, tmp_path, source, memory):
+    days = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
+    path = write(source, tmp_path / "t", {"sold": days, "a": [1, 2, 3], "built": days, "y": [0, 1, 0]})
+    keys = {"path": path, "label": "y", "memory": memory, "split": {"test": 0}}
+    with pytest.raises(DatasetError) as caught:
+        load(source, **keys)
+    assert "'sold'" in caught.value.message
+    assert "'built'" in caught.value.message
+    drop, dtypes = re.findall(r"'dataset\.(?:drop|dtypes)=(.*?)'", caught.value.hint)
+    assert load(source, **keys, drop=yaml.safe_load(drop)).info.feature_names == ("a",)
+    assert load(source, **keys, dtypes=yaml.safe_load(dtypes)).info.feature_names == ("sold", "a", "built")
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,23 @@ class CsvFormat:
         return csv.ConvertOptions(include_columns=columns, column_types=types)
 
 
+def delimiter_of(file: Path) -> str:
+    """Return what seems to separate the values of a file: the sign that its first line has most of.
+
+    Raises:
+        DatasetError: It can't be read.
+    """
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            line = stream.read(BLOCK_BYTES).partition(b"\n")[0]
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    unquoted = re.sub(rb'"[^"]*"', b"", line)
+    return max(OTHER_DELIMITERS, key=lambda sign: unquoted.count(sign.encode()))
+
+
 def _blocks(file: Path) -> Any:
     """Return how much text is read per block: at the least twice the line with the names."""
     import pyarrow as pa

@@ -15,6 +15,7 @@ class BoostingPlugin(TrainerPlugin):
     """A library whose ``Conf`` extends ``BoostingConf``; its package has ``metrics``, ``params`` and ``draws`` too."""
 
     can_init = True
+    takes_missing = True
     each_round: ClassVar[tuple[str, ...]]
     """Parameters that count for the round that is grown alone."""
     functions_say_modes: ClassVar[bool] = False

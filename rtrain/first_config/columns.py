@@ -1,0 +1,119 @@
+"""What the columns of a table hold, and what each can be in a config: a feature, the name of a row, or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.tables.categories import (
+    MANY_ROWS,
+    is_declared,
+    is_number,
+    is_text,
+    mostly_numbers,
+    numbers_but_for,
+)
+from rtrain.datasets.tables.column_types import is_nested, is_numeric
+from rtrain.printable import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEATURE, NAME, LEFT_OUT = "feature", "names rows", "left out"
+_ID = re.compile(r"(.*[_ ])?([iI][dD]|index|number|[nN][or])|.*I[dD]")
+"""Names of columns whose whole numbers name rows, if all differ."""
+MOST_SHOWN = 4
+"""Most values of a column that its description lists."""
+LONGEST = 24
+"""Most characters of a value that are shown."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Args:
+        name: As in the file.
+        holds: What is in it, in a few words.
+        num_missing: How many rows have no value.
+        use: ``FEATURE``, ``NAME`` or ``LEFT_OUT``.
+        note: Why it is left out, or what to look at; maybe nothing.
+        is_time: Whether it holds dates or times.
+    """
+
+    name: str
+    holds: str
+    num_missing: int
+    use: str
+    note: str = ""
+    is_time: bool = False
+
+
+def columns_of(table: pa.Table) -> Iterator[Column]:
+    """Yield what is in each column of a table."""
+    for name in table.column_names:
+        yield _column(name, table[name])
+
+
+def _column(name: str, values: pa.ChunkedArray) -> Column:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if is_nested(kind) or not (is_numeric(kind) or is_text(kind) or pa.types.is_temporal(kind)):
+        return Column(name, str(kind), values.null_count, LEFT_OUT, "no number and no text")
+    missing = int(pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0)
+    present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True)))
+    if not len(present):
+        return Column(name, "nothing", missing, LEFT_OUT, "no row has a value")
+    different = pc.unique(present)
+    if len(different) == 1:
+        return Column(name, f"always {_shown(different[0])}", missing, LEFT_OUT, "tells rows not apart")
+    if pa.types.is_temporal(kind):
+        between = f"{_shown(pc.min(present))} to {_shown(pc.max(present))}"
+        return Column(name, f"times, {between}", missing, LEFT_OUT, "a time is no number", is_time=True)
+    if is_text(kind) or is_declared(values.type):
+        return _texts(name, different, missing, len(values))
+    return _numbers(name, present, len(different), missing)
+
+
+def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Column:
+    texts = sorted(map(str, different.to_pylist()))
+    shown = ", ".join(map(_shown, texts[:MOST_SHOWN])) + (", ..." if len(texts) > MOST_SHOWN else "")
+    holds = f"{len(texts)} texts: {shown}"
+    if len(texts) == num_rows - missing and num_rows >= MANY_ROWS:
+        return Column(name, holds, missing, NAME, "each is there once")
+    if 2 * len(texts) > num_rows and num_rows >= MANY_ROWS:
+        return Column(name, holds, missing, LEFT_OUT, "nearly all differ")
+    if mostly_numbers(texts):
+        wrong = next((one for one in texts if not is_number(one)), None)
+        note = "numbers written as text" if wrong is None else f"numbers but for '{_shown(wrong)}', which no number is"
+        return Column(name, holds, missing, LEFT_OUT, note)
+    sign = numbers_but_for(texts)
+    return Column(name, holds, missing, FEATURE, f"would be numbers without '{sign}'" if sign else "")
+
+
+def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: int) -> Column:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_boolean(present.type):
+        return Column(name, "true and false", missing, FEATURE)
+    low, high = pc.min(present).as_py(), pc.max(present).as_py()
+    between = f"{_shown(low)} to {_shown(high)}"
+    if not pa.types.is_integer(present.type):
+        return Column(name, f"numbers, {between}", missing, FEATURE)
+    holds = f"whole numbers, {between}"
+    all_differ = num_different == len(present)
+    if all_differ and len(present) >= MANY_ROWS and (high - low + 1 == len(present) or _ID.fullmatch(name)):
+        return Column(name, holds, missing, NAME, "each is there once")
+    return Column(name, holds, missing, FEATURE)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a comment has it: on one line, and short."""
+    plain = value.as_py() if hasattr(value, "as_py") else value
+    text = printable(f"{plain:g}" if isinstance(plain, float) else str(plain), "")
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,156 @@
+"""``rtrain init``: what it writes trains, whatever the table; what it can't do, it says, and writes nothing."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from pyarrow import csv, parquet
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from rtrain.cli.app import run
+from rtrain.config.session import Session
+from rtrain.preparation import check_job, load_dataset
+from rtrain.schemas import schemas
+from rtrain.training import SilentObserver
+
+ROWS = 300
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def bunch(load):
+    data = load(as_frame=True)
+    return pa.Table.from_pandas(data.frame, preserve_index=False)
+
+
+def prepare(config):
+    """Read the data and check everything, as ``rtrain fit`` does before it writes anything; return the dataset."""
+    with Session(config, [], schemas()) as session:
+        composed = session.check()
+        dataset = load_dataset(composed, SilentObserver(), None)
+        check_job(composed, dataset, SilentObserver())
+        return dataset
+
+
+COLUMNS = {
+    "numbers": lambda draw: draw.normal(size=ROWS),
+    "gaps": lambda draw: np.where(draw.random(ROWS) < 0.3, None, draw.normal(size=ROWS)),
+    "whole": lambda draw: draw.integers(0, 9, ROWS),
+    "row_id": lambda draw: draw.permutation(ROWS) + 10**6,
+    "customer_id": lambda draw: draw.choice(10**9, ROWS, replace=False),
+    "flags": lambda draw: draw.random(ROWS) < 0.5,
+    "texts": lambda draw: draw.choice(["NA", "null", "a b", "ü", "${x}", "1e3x"], ROWS),
+    "gap_texts": lambda draw: draw.choice(["x", "y", None], ROWS),
+    "names": lambda draw: [f"person {one}" for one in range(ROWS)],
+    "remarks": lambda draw: [f"remark {one}" for one in draw.integers(0, 250, ROWS)],
+    "nearly numbers": lambda draw: ["unknown" if one == 7 else str(one / 2) for one in range(ROWS)],
+    "percents": lambda draw: [f"{one} %" for one in draw.integers(0, 100, ROWS)],
+    "days": lambda draw: [datetime.date(2020, 1, 1) + datetime.timedelta(days=one) for one in range(ROWS)],
+    "times": lambda draw: [datetime.datetime(2020, 1, 1) + datetime.timedelta(hours=one) for one in range(ROWS)],
+    "same": lambda draw: [3] * ROWS,
+    "nothing": lambda draw: pa.nulls(ROWS, pa.float64()),
+    "with [signs]*?": lambda draw: draw.normal(size=ROWS),
+    "lists": lambda draw: [[1, 2]] * ROWS,
+    "yes": lambda draw: draw.normal(size=ROWS),
+    "1": lambda draw: draw.normal(size=ROWS),
+    "a: b # c": lambda draw: draw.normal(size=ROWS),
+}
+LABELS = {
+    "price": lambda draw: draw.normal(size=ROWS) * 1000,
+    "is rare": lambda draw: draw.random(ROWS) < 0.05,
+    "kind": lambda draw: draw.choice(["red", "green", "blue"], ROWS),
+    "count": lambda draw: draw.integers(0, 3, ROWS),
+    "${label}": lambda draw: draw.choice(["yes", "no"], ROWS),
+}
+
+
+def write(columns, ending, **options):
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    if ending == "parquet":
+        parquet.write_table(table, "table.parquet")
+    elif ending == "json":
+        Path("table.json").write_text(json.dumps(table.to_pylist(), default=str))
+    else:
+        csv.write_csv(table, f"table.{ending}", csv.WriteOptions(**options))
+    return f"table.{ending}"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_table_is_ready_to_train_on_as_it_is(seed, capsys):
+    draw = np.random.default_rng(seed)
+    ending = ["csv", "parquet", "json", "tsv"][seed % 4]
+    label = list(LABELS)[seed % len(LABELS)]
+    chosen = draw.permutation(list(COLUMNS))[: draw.integers(3, 12)].tolist()
+    nested = [] if ending in ("csv", "tsv") else ["lists"]
+    columns = {name: COLUMNS[name](draw) for name in ["numbers", *chosen] if name != "lists" or nested}
+    path = write({**columns, label: LABELS[label](draw)}, ending, **({"delimiter": "\t"} if ending == "tsv" else {}))
+    assert run(["init", "--dataset", path, "--label", label]) == 0, capsys.readouterr().err
+    info = prepare("table.yaml").info
+    written = yaml.safe_load(Path("table.yaml").read_text())["dataset"]
+    assert set(info.num_rows) == {"train", "val", "test"}
+    assert {"numbers", *chosen} & {"whole", "flags", "gaps", "yes", "1"} <= set(info.feature_names)
+    assert {"days", "times", "same", "nothing", "nearly numbers", "remarks"} & set(info.feature_names) == set()
+    unlisted = {"row_id", "customer_id", "names"} & set(columns)
+    assert unlisted <= set(written.get("ids", []))
+
+
+@pytest.mark.parametrize(
+    ("load", "metric", "best"),
+    [(load_breast_cancer, "val/logloss", 0.3), (load_wine, "val/mlogloss", 0.5), (load_diabetes, "val/rmse", 80)],
+)
+def test_what_is_written_trains_a_good_model(load, metric, best):
+    import rtrain
+
+    csv.write_csv(bunch(load), "rows.csv")
+    assert run(["init", "--dataset", "rows.csv", "--label", "target"]) == 0
+    trained = rtrain.fit("rows.yaml")
+    assert min(event.metrics[metric] for event in trained.events() if metric in getattr(event, "metrics", {})) < best
+
+
+def test_a_file_of_other_rows_beside_it_is_taken_and_one_without_labels_is_told_of():
+    draw = np.random.default_rng(0)
+    columns = {"a": draw.normal(size=ROWS), "b": draw.choice(["x", "y"], ROWS), "y": draw.random(ROWS)}
+    for name, kept in (("train.csv", "aby"), ("valid.csv", "aby"), ("test.csv", "ab")):
+        csv.write_csv(pa.table({key: columns[key] for key in kept}), name)
+    assert run(["init", "--dataset", "train.csv", "--label", "y", "-o", "mine.yaml"]) == 0
+    text = Path("mine.yaml").read_text()
+    assert yaml.safe_load(text)["dataset"]["path"] == {"train": "train.csv", "val": "valid.csv"}
+    assert "dataset.path=test.csv" in text
+    assert prepare("mine.yaml").info.num_rows["val"] == ROWS
+
+
+def test_a_file_that_is_there_is_never_replaced(capsys):
+    path = write({"a": [1, 2, 3], "y": [0.5, 1.5, 2.5]}, "csv")
+    Path("table.yaml").write_text("mine")
+    assert run(["init", "--dataset", path, "--label", "y"]) == 2
+    assert "--output" in capsys.readouterr().err
+    assert Path("table.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dataset", "table.csv"], "--label"),
+        (["--dataset", "table.csv", "--label", "z"], "a, y"),
+        (["--dataset", "tabel.csv", "--label", "y"], "table.csv"),
+        (["--dataset", ".", "--label", "y"], ".csv"),
+        (["--dataset", "table.csv", "--label", "y", "-o", "x.yml"], ".yaml"),
+        (["--dataset", "gaps.csv", "--label", "y"], "row 2"),
+        (["--dataset", "photo.png", "--label", "y"], "images"),
+    ],
+)
+def test_what_it_cannot_do_is_told_and_nothing_is_written(capsys, words, said):
+    write({"a": [1, 2, 3], "y": [0.5, 1.5, 2.5]}, "csv")
+    csv.write_csv(pa.table({"a": [1, 2, 3], "y": [0.5, None, 2.5]}), "gaps.csv")
+    assert run(["init", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(Path().glob("*.y*ml"))
