@@ -23,6 +23,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, env_override, run_job
+from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
@@ -79,7 +80,12 @@ class HydraApp:
     def compose(self, overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
         """Return the composed config with its node ``hydra``."""
         with collector_paused():
-            cfg = self.loader.load_configuration(self.primary.name, list(overrides), mode)
+            try:
+                cfg = self.loader.load_configuration(self.primary.name, list(overrides), mode)
+            except TypeError as error:  # Hydra takes any list for one of names
+                if any(map(self._has_no_names, OverridesParser.create(self.loader).parse_overrides(list(overrides)))):
+                    raise ConfigCompositionException("Config group override must be a list of names") from error
+                raise
         let_typed_win(cfg, overrides)
         return cfg
 
@@ -174,6 +180,12 @@ class HydraApp:
                 parsed, exclude_keys=settings.exclude_keys, item_sep=settings.item_sep, kv_sep=settings.kv_sep
             )
         return cfg
+
+    def _has_no_names(self, override: Override) -> bool:
+        """Return whether a group is given a list of something else than names of options."""
+        value = override.value()
+        is_list = isinstance(value, list) and not all(isinstance(one, str) for one in value)
+        return is_list and self._is_choice(override)
 
     def _is_choice(self, override: Override) -> bool:
         return override.package is not None or any(source.is_group(override.key_or_group) for source in self.sources)

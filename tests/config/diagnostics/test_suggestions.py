@@ -600,3 +600,23 @@ def test_the_scheduler_of_a_sweep_is_chosen_with_dots_too(option):
         with Session("mlp", [word], schemas()) as session:
             composed.append(session.request.compose().sweep)
     assert composed[0] == composed[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "checkpoint_config={num_to_keep: 3}", "try: rtrain fit mlp run.checkpoint.keep=3"),
+        ("mlp", "solver={base_lr: 0.01}", "try: rtrain fit mlp trainer.optimizer.lr=0.01"),
+        ("mlp", "training={epochs: 3, batch_size: 32}", "mlp trainer.max_epochs=3 trainer.batch_size=32"),
+        ("xgboost", "backend={type: ray}", "scaling.num_workers"),
+        ("mlp", "run_config={storage_path: runs2, name: x}", "storage_path is run.storage, name is run.name"),
+        ("resnet", "names={0: cat, 1: dog}", "dataset.label"),
+    ],
+)
+def test_the_keys_of_a_mapping_are_told_as_they_would_be_by_themselves(config, word, said):
+    assert said in refused(config, word)
+
+
+@pytest.mark.parametrize("value", ["[1]", "[{a: 1}]", "[[a]]", "[null]"])
+def test_a_group_that_is_given_a_list_of_anything_wants_names(value):
+    assert "'run' takes the name of an option" in refused("mlp", f"run={value}")

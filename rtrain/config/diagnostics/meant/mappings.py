@@ -1,0 +1,50 @@
+"""A mapping of other tools' keys: what it gives, and what there is to say about all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from rtrain.config.compose.nodes import joined
+from rtrain.config.diagnostics.meant.words import Meaning
+
+
+def leaves_in(value: str) -> dict[str, str]:
+    """Return what a typed mapping gives, as words have it, by keys with dots: ``{a: {b: 1}}`` is ``{"a.b": "1"}``.
+
+    Nothing if it is no mapping, or holds lists.
+    """
+    if not value.startswith("{"):
+        return {}
+    try:
+        given = OverridesParser.create().parse_override(f"key={value}").value()
+    except HydraException:
+        return {}
+    found = dict(_leaves(given))
+    return {} if any(isinstance(one, list) for one in found.values()) else {name: _word(found[name]) for name in found}
+
+
+def said_of_all(found: Mapping[str, Meaning]) -> str | None:
+    """Return the line that says where keys belong; where none belongs anywhere, the sentence about the first one."""
+    keys = [f"{name} is {one.key}{f': {one.value}' if one.value else ''}" for name, one in found.items() if one.key]
+    if keys:
+        return f"its keys belong elsewhere: {', '.join(keys)}"
+    return next((one.sentence for one in found.values() if one.sentence is not None), None)
+
+
+def _leaves(given: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(given, Mapping) or not given:
+        yield path, given
+        return
+    for name, one in given.items():
+        yield from _leaves(one, joined(path, str(name)))
+
+
+def _word(value: Any) -> str:
+    """Return a value as a word of the command line has it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
