@@ -51,7 +51,10 @@ class RtrainError(Exception):
 
 MOST_CHARACTERS = 2000
 """Of a message in a manifest or on a terminal."""
+MOST_LINES = 6
+"""Of the same."""
 MOST_OF_TRACEBACK = 20_000
+_COLOUR = re.compile(r"(?:\x1b|\\x1b)\[[0-9;]*m")
 _BY_TENSORFLOW = re.compile(r"in user code:\n\n(?:    File .*\n(?: {8}.*\n)*)+\n    \w+: (.*)", re.DOTALL)
 _BY_KERAS = re.compile(  # a KeyError shows its text as a literal, escaped
     r"['\"]?Exception encountered when calling .*?(?:\n|\\n){2}(?:\x1b|\\x1b)\[1m(.*?)(?:\x1b|\\x1b)\[0m", re.DOTALL
@@ -69,6 +72,14 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return f"{text[: most // 2]} [... {left_out:,} characters left out ...] {text[len(text) - most // 2 :]}"
 
 
+def in_brief(message: str) -> str:
+    """Return a message without its middle, if it has more than ``MOST_LINES`` lines or ``MOST_CHARACTERS``."""
+    lines, kept = message.split("\n"), MOST_LINES // 2
+    if len(lines) > MOST_LINES:
+        message = "\n".join([*lines[:kept], f"[... {len(lines) - 2 * kept} lines left out ...]", *lines[-kept:]])
+    return shortened(message)
+
+
 def text_of(error: BaseException) -> str:
     """Return the text of an error; of one that can't say it, why."""
     try:
@@ -83,6 +94,7 @@ def said_by(error: BaseException) -> str:
     for wrapper in (_BY_TENSORFLOW, _BY_KERAS):
         found = wrapper.match(text)
         text = text if found is None else found[1]
+    text = _COLOUR.sub("", text)
     found = _BY_TORCH.match(text)
     return text if found is None else f"{(found[3] or '').strip()} ({found[1]})".strip()
 

@@ -20,7 +20,7 @@ from rtrain.config.schema import ScalingConf
 from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash
-from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened
+from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, in_brief, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.loggers.base import LoggedRun
 from rtrain.preparation import Prepared
@@ -310,4 +310,4 @@ def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:
     if recorder.failures:
         return min(recorder.failures, key=lambda failure: failure.time).facts()
     text = shortened("".join(traceback.format_exception(error)), MOST_OF_TRACEBACK)
-    return {"type": type(error).__name__, "message": shortened(str(error)), "rank": None, "traceback": text}
+    return {"type": type(error).__name__, "message": in_brief(str(error)), "rank": None, "traceback": text}

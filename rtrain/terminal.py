@@ -55,6 +55,14 @@ def say(text: str, *, err: bool = False) -> None:
     print(printable(text, "\n\t"), file=sys.stderr if err else sys.stdout, flush=True)
 
 
+class Notes(logging.Handler):
+    """Shows what rtrain warns of as the notes that they are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message."""
+        say(f"note: {record.getMessage()}", err=True)
+
+
 def _open(descriptor: int) -> None:
     """Open a standard stream that is closed: the next file would get its number, and what is printed."""
     try:

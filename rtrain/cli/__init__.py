@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import signal
 import sys
 
@@ -16,9 +17,10 @@ def main() -> None:
         signal.signal(signal.SIGINT, interrupt.receive)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # called last: Python would end by the signal
         sys.unraisablehook = interrupt.renew
-    from rtrain.terminal import open_streams
+    from rtrain.terminal import Notes, open_streams
 
     open_streams()
+    logging.getLogger("rtrain").addHandler(Notes(logging.WARNING))
     if sys.argv[1:] == ["--version"]:
         from rtrain import __version__
 

@@ -8,7 +8,7 @@ from rtrain.engine.crash import crash_log
 from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.run_worker import choose_checkpoint, run_worker
-from rtrain.errors import RtrainError, TrainingError, said_by, shortened
+from rtrain.errors import RtrainError, TrainingError, in_brief, said_by
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
@@ -99,7 +99,7 @@ def _locate(error: RtrainError, recorder: Recorder) -> None:
 def _as_training_error(error: BaseException, recorder: Recorder) -> TrainingError:
     kind, message = type(error).__name__, said_by(error)
     hint = what_to_try(kind, message)
-    ending = _ending(recorder, f"{kind}: {shortened(message)}" if message else kind, hint)
+    ending = _ending(recorder, f"{kind}: {in_brief(message)}" if message else kind, hint)
     return TrainingError(ending.message, told(ending, recorder.run_dir))
 
 

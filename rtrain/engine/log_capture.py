@@ -20,7 +20,7 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import MASK
 from rtrain.engine.masked_output import masked_logging, masked_output
 from rtrain.engine.output_filter import Masking
-from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
+from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, in_brief, said_by, shortened
 from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.records import FailureRecord, LogRecord, RunRecord
 from rtrain.trainers.known_errors import is_of_code
@@ -206,7 +206,7 @@ def _failure(rank: int, error: BaseException, text: str, scrub: Redactor) -> Fai
     return FailureRecord(
         rank=rank,
         type=type(error).__name__,
-        message=shortened(scrub(said_by(error))),
+        message=in_brief(scrub(said_by(error))),
         time=time.time(),
         traceback=shortened(text, MOST_OF_TRACEBACK),
         mistake=isinstance(error, RtrainError),

@@ -14,7 +14,7 @@ from ray.train.v2._internal.exceptions import (
 from ray.train.v2.api.exceptions import PreemptionError
 
 from rtrain.engine.failures import is_collateral
-from rtrain.errors import shortened
+from rtrain.errors import in_brief
 from rtrain.runs.records import AttemptFailedRecord, FailureKind, WorkerFailure
 
 MEMORY_EVENTS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
@@ -47,7 +47,7 @@ def oom_kills() -> int:
 
 def _worker(rank: int, failure: BaseException) -> WorkerFailure:
     inner = failure.health_check_failure if isinstance(failure, WorkerHealthCheckFailedError) else failure
-    message = shortened(str(inner).strip())
+    message = in_brief(str(inner).strip())
     kind = FailureKind.HANG if isinstance(inner, WorkerHealthCheckTimeoutError) else FailureKind.EXCEPTION
     if isinstance(inner, OutOfMemoryError):  # Ray has killed it; what it says of itself is an error of another class
         kind = FailureKind.WORKER_DIED

@@ -214,10 +214,10 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     return data
 
 
-def _sweeps_nearby(folder: Path) -> str | None:
+def _sweeps_nearby(folder: Path) -> str:
     inside = sorted(path.parent for path in folder.glob(f"*/{FILE_NAME}"))
     found = [folder.parent] if is_sweep(folder.parent) else inside[:MOST_NEARBY]
-    return did_you_mean(*found) if found else None
+    return did_you_mean(*found) if found else "All runs and sweeps below the current folder: rtrain runs ls"
 
 
 def is_sweep(folder: Path) -> bool:

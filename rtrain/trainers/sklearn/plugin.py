@@ -24,13 +24,19 @@ class Plugin(TrainerPlugin):
         return Directions(own={f"cv/{name}": "max" for name in scoring})
 
     def reports(self, job: Job) -> Sequence[str] | None:
-        """Return the metrics of the loop of epochs, and the scores of a cross-validation."""
+        """Return the metrics of the loop of epochs, and the scores of a cross-validation.
+
+        There is no rate; and of scikit-learn's own estimators, its networks alone tell the loss of train.
+        """
         from rtrain.trainers.loops.auto import dataset_of, evaluated_split, reported_metrics
         from rtrain.trainers.sklearn.cross_validation import score_names
 
         conf, info = job.conf.trainer, dataset_of(job)
         scores = () if conf.cross_validation is None else score_names(conf.cross_validation, info)
-        usual = reported_metrics(conf.evaluate_split, info)
+        target = str(conf.estimator.get("_target_"))
+        tells_loss = not target.startswith("sklearn.") or target.startswith("sklearn.neural_network.")
+        never = ("train/lr", *(() if tells_loss else ("train/loss", "train/epoch_loss")))
+        usual = [one for one in reported_metrics(conf.evaluate_split, info) if one not in never]
         return (*scores, *usual) if evaluated_split(conf.evaluate_split, info) is None else (*usual, *scores)
 
     def notices(self, job: Job) -> Sequence[str]:
