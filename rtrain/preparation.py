@@ -275,7 +275,7 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
     num_rows = num_workers if dataset is None else dataset.info.num_rows.get("train", num_workers)
     if num_rows < num_workers:
         raise ConfigError(
-            f"{num_workers} workers can't share {num_rows} rows of the split 'train'.",
+            f"scaling.num_workers: {num_workers} workers can't share {num_rows} rows of the split 'train'.",
             to_try(f"num_workers={min(num_rows, num_cores())}", f"this machine has {num_cores()} cores"),
         )
 

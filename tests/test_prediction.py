@@ -49,6 +49,12 @@ def test_new_rows_keep_their_order_and_other_columns(trained, new_rows, tmp_path
     assert np.add(found["probability_blue"], found["probability_red"]) == pytest.approx(np.ones(3))
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_alone_names_the_rows_whatever_its_format(trained, new_rows, tmp_path, suffix):
+    assert rtrain.predict(trained.path, tmp_path / "out.parquet", [str(new_rows.with_suffix(suffix))]) == 3
+    assert parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist() == ["blue", "red", "red"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_other_formats_hold_the_same(trained, new_rows, tmp_path, ending):
     rtrain.predict(trained.best_checkpoint, tmp_path / f"out.{ending}", [f"dataset.path={new_rows}"])
@@ -284,7 +290,7 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
     assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
     assert "follows dataset.*, scaling.* and cluster.* only" in capsys.readouterr().err
     assert command(["predict", str(trained.path), "new.csv", "-o", str(tmp_path / "out.csv")]) == 2
-    assert capsys.readouterr().err.endswith("  try: dataset.path=new.csv\n")
+    assert "dataset.path: new.csv does not exist" in capsys.readouterr().err
 
 
 def test_an_evaluation_is_a_table_or_json_that_says_what_was_measured(trained, tmp_path, capsys):

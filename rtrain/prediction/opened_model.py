@@ -10,8 +10,7 @@ from typing import Any
 
 from rtrain.config.compose.aliases import expand
 from rtrain.config.composed import Composed
-from rtrain.config.did_you_mean import to_try
-from rtrain.config.files.data_files import words_for
+from rtrain.config.files.data_files import kind_of
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.session import Session
@@ -70,10 +69,12 @@ def open_model(
         trust: Run the code that the checkpoint names, even if another account wrote it.
         needs_rows: It has to be known where rows come from.
     """
-    words = _words_by_key(overrides)
+    _words_by_key(overrides)
     folder = find_checkpoint(Path(place), checkpoint)
     check_whole(folder)
     about = read_about(folder)
+    overrides = [word for one in overrides for word in _rows_of(one, about)]
+    words = _words_by_key(overrides)
     info = UNKNOWN if about.info is None or about.info.parts else about.info
     if info is UNKNOWN and needs_rows:
         _check_rows(about, folder, words, overrides)
@@ -112,14 +113,22 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     found = {}
     for one in expand(overrides):
         word, key = overrides[one.origin], one.key.replace("/", ".")
-        if "=" not in word and words_for(word) is not None:
-            message = f"{word}: a key of the dataset names other rows."
-            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
+        if "=" not in word and kind_of(word) is not None:
+            continue
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
             message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
             raise ConfigError(message, "The model is what it is; of a loop, trainer.predictor says what predicts.")
         found[key] = word
     return found
+
+
+def _rows_of(word: str, about: CheckpointMetadata) -> list[str]:
+    """Return the overrides that a data file stands for: ``new.csv`` is ``dataset.path=new.csv``; others as they are."""
+    kind = kind_of(word) if "=" not in word else None
+    if kind is None:
+        return [word]
+    is_same = about.dataset is not None and about.dataset["type"] == kind
+    return [*([] if is_same else [f"dataset={kind}"]), f"dataset.path={word}"]
 
 
 def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 from pathlib import Path
@@ -15,6 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from rtrain.cli.app import run
 from rtrain.config.session import Session
+from rtrain.errors import ConfigError
 from rtrain.preparation import check_job, load_dataset
 from rtrain.schemas import schemas
 from rtrain.training import SilentObserver
@@ -32,9 +34,9 @@ def bunch(load):
     return pa.Table.from_pandas(data.frame, preserve_index=False)
 
 
-def prepare(config):
+def prepare(config, words=()):
     """Read the data and check everything, as ``rtrain fit`` does before it writes anything; return the dataset."""
-    with Session(config, [], schemas()) as session:
+    with Session(config, list(words), schemas()) as session:
         composed = session.check()
         dataset = load_dataset(composed, SilentObserver(), None)
         check_job(composed, dataset, SilentObserver())
@@ -114,6 +116,27 @@ def test_what_is_written_trains_a_good_model(load, metric, best):
     assert run(["init", "--dataset", "rows.csv", "--label", "target"]) == 0
     trained = rtrain.fit("rows.yaml")
     assert min(event.metrics[metric] for event in trained.events() if metric in getattr(event, "metrics", {})) < best
+
+
+GAPS = "dataset=csv dataset.path=table.csv dataset.label=price num_workers=0"
+LOOP = "dataset: {type: csv, path: table.csv, label: price}\ntrainer: {type: TYPE, train_loop: loop:train}\n"
+
+
+@pytest.mark.parametrize(
+    "config", ["xgboost", "lightgbm", "mlp", "jax", "keras", "sklearn", "torch_loop", "xgboost_loop"]
+)
+def test_missing_values_are_kept_for_trees_and_refused_elsewhere(config, capsys):
+    draw = np.random.default_rng(0)
+    write({"gaps": COLUMNS["gaps"](draw), "price": draw.choice(["red", "green"], ROWS)}, "csv")
+    Path("loop.py").write_text("def train(config):\n    pass\n")
+    for name in ("torch", "xgboost"):
+        Path(f"{name}_loop.yaml").write_text(LOOP.replace("TYPE", name))
+    words = GAPS.split() if "loop" not in config else ["num_workers=0"]
+    takes = "xgboost" in config or config in ("lightgbm", "sklearn")
+    name = f"{config}.yaml" if "loop" in config else config
+    with contextlib.nullcontext() if takes else pytest.raises(ConfigError, match="missing values") as caught:
+        prepare(name, words)
+    assert takes or "gaps" in str(caught.value)
 
 
 def test_a_file_of_other_rows_beside_it_is_taken_and_one_without_labels_is_told_of():

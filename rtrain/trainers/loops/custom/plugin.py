@@ -30,6 +30,11 @@ class TrainLoopPlugin(TrainerPlugin):
     def __init__(self, framework: TrainerPlugin, frameworks: Frameworks) -> None:
         self._framework, self._frameworks = framework, frameworks
 
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]  # of a class it is known as well
+        """Whether the loop is one for trees."""
+        return self._framework.takes_missing
+
     def check(self, job: Job) -> None:
         """Check that the loop is there and can be called."""
         from rtrain.trainers.loops.custom.checks import check_custom
