@@ -128,14 +128,15 @@ def check_params(job: Job) -> None:
     check_names(given, known_names(), OURS, type(conf))
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
-    _check_objective(str(given.get("objective", "")), info)
+    error = _refusal(conf, info)
+    if error is None or re.search(_UNKNOWN["objective"], str(error)) is None:
+        _check_objective(str(given.get("objective", "")), info)
     sums = _num_sums(conf, info)
     default = 0 if sums == 1 else sums  # XGBoost takes 0 for 1
     allowed = {sums, default, sums if conf.objective_function is None else info.num_classes}
     check_num_class(given.get("num_class"), info, allowed, str(given.get("objective", usual_objective(info))))
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     check_start(job.dataset, params.get("num_class"))
-    error = _refusal(conf, info)
     if error is not None:
         message, hint = refused("XGBoost", _first_line(error), given, lambda some: _refusal(conf, info, some) is None)
         raise ConfigError(message, hint or _way_out(error, type(conf), given)) from error

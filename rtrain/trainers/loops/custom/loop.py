@@ -49,8 +49,24 @@ def train_custom(
         stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it
         with suppress(StopTraining):
             if not utils.over_before():
+                begun = utils.number
                 _call(function, config, arguments)
+                if utils.number == begun and worker.rank == 0:
+                    worker.notice(_nothing_reported(begun))
         utils.finish()
+
+
+def _nothing_reported(before: int) -> str:
+    """Return what a loop should know that ended without a report; ``before`` it, it had made so many."""
+    if before:
+        return (
+            f"the loop has reported nothing since report {before}: nothing was trained. How long it trains follows "
+            "from what it does with ray.train.get_checkpoint(), and from trainer.train_loop_config"
+        )
+    return (
+        "the loop has reported nothing: the run has no metrics and no checkpoint. "
+        'Call ray.train.report({"loss": loss}, checkpoint=...) after each epoch, say: docs/train-loops.md'
+    )
 
 
 @contextmanager

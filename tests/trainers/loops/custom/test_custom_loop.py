@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import rtrain
+from rtrain.cli.app import run as command
 from rtrain.errors import CheckpointError, ConfigError, TrainingError
 from rtrain.runs.run import Run
 from rtrain.trainers.trained import read_about, wrote_files
@@ -176,6 +177,19 @@ def test_a_loop_that_ended_at_a_limit_trains_nothing_until_that_is_wider(fit, tm
         assert (again.status, again.manifest.exit_reason) == ("succeeded", run.manifest.exit_reason)
         assert [event.step for event in again.events()] == before
     assert len(list(rtrain.resume(run.path, [wider, KEY]).events())) > len(before)
+
+
+def test_a_loop_that_was_over_says_that_it_trained_nothing(fit):
+    run = fit()
+    before = len(list(run.events()))
+    with pytest.warns(UserWarning, match="nothing was trained"):
+        again = rtrain.resume(run.path, [KEY])
+    assert len(list(again.events())) == before
+
+
+def test_a_loop_that_reports_nothing_is_told_how_to(fit, tmp_path, capsys):
+    assert command(["fit", str(tmp_path / "loop.yaml"), "trainer.train_loop_config.num_reports=0", KEY]) == 0
+    assert "ray.train.report" in capsys.readouterr().err
 
 
 def test_the_config_of_a_run_is_trained_again_where_nothing_marks_a_project(fit, tmp_path, monkeypatch):
