@@ -61,3 +61,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, which is what Tab completes: the modules of the package are none of them."""
+    return sorted(__all__)
