@@ -77,6 +77,47 @@ def test_the_type_of_a_section_chooses_the_plugin(composed, tmp_path):
     assert composed("xgboost", dataset=data).resolved["dataset"]["type"] == "csv"
 
 
+@pytest.mark.parametrize(
+    ("short", "at", "expected"),
+    [
+        ({"vars": {"a": {"b": 1}}}, "vars", {"a": {"b": 1}}),
+        (
+            {"trainer": {"train_loop_config": {"a": [1], "b": {"c": None}}}},
+            "trainer.train_loop_config",
+            {"a": [1], "b": {"c": None}},
+        ),
+        ({"run": {"stop": {"target": {"val/accuracy": 0.5}}}}, "run.stop.target", {"val/accuracy": 0.5}),
+        ({"run": {"loggers": {"csv": {}}}}, "run.loggers", {"csv": {}}),
+        ({"run": {"checkpoint": {"every_steps": 7}}}, "run.checkpoint.every_steps", 7),
+        (
+            {"scaling": {"resources_per_worker": {"CPU": 2}}, "num_workers": 1},
+            "scaling.resources_per_worker",
+            {"CPU": 2},
+        ),
+        (
+            {"optimizer": {"_target_": "torch.optim.SGD", "lr": 1}},
+            "trainer.optimizer",
+            {"_target_": "torch.optim.SGD", "lr": 1},
+        ),
+        ({"trainer": {"early_stopping": {"patience": 2}}}, "trainer.early_stopping.patience", 2),
+        ({"trainer": {"scheduler": None, "optimizer": "adamw"}}, "trainer.optimizer._target_", "torch.optim.AdamW"),
+        (
+            {"metrics": {"own": {"_target_": "torchmetrics.MeanMetric"}}},
+            "trainer.metrics.own._target_",
+            "torchmetrics.MeanMetric",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nested_mappings_reach_each_section(short, at, expected, composed):
+    if "train_loop" in at:
+        short["trainer"]["train_loop"] = "loops:train"
+    found = composed("mlp", **{"num_workers": 0, **short}).resolved
+    for name in at.split("."):
+        found = found[name]
+    assert found == expected
+
+
 def test_a_mapping_belongs_to_the_current_folder(composed, tmp_path):
     (tmp_path / "configs" / "dataset").mkdir(parents=True)
     (tmp_path / "configs" / "dataset" / "mine.yaml").write_text("type: sklearn\nname: wine\n")

@@ -14,8 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep
 from hydra.errors import HydraException
 
-from rtrain.config.calls.overrides import Given, value_of
-from rtrain.config.compose.aliases import split_word
+from rtrain.config.calls.overrides import Given, is_free, value_of
 from rtrain.config.files.locations import Primary
 
 OPTIONS = ("config", "overrides", "config_dir", "quiet")
@@ -111,7 +110,7 @@ class Call:
         for word in words:
             name, is_value = _key(word), _as_value(word) is not None
             form = given.get(word) or of_keys.get(name) or ("text" if has_texts and not has_keywords else "keyword")
-            if form == "keyword" and not (name == word.partition("=")[0] and _is_keyword(name)):
+            if form == "keyword" and not _is_keyword(name):
                 form = "text" if has_texts else "entry"
             forms.append(form if is_value else "text")
         if "text" in forms:  # texts and a mapping can't both be given
@@ -142,7 +141,10 @@ def _joined(head: str, pieces: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _key(word: str) -> str:
-    return split_word(word)[1]
+    """Return the key of an override as it was given: with its sign, unless every call gives it that."""
+    key = word.partition("=")[0]
+    bare = key.removeprefix("++")
+    return bare if is_free(bare) else key
 
 
 def _is_keyword(name: str) -> bool:
@@ -152,7 +154,7 @@ def _is_keyword(name: str) -> bool:
 def _piece(word: str, form: str) -> str:
     if form == "text":
         return _literal(word)
-    key, _, _ = word.partition("=")
+    key = _key(word)
     return f"{_literal(key)}: {_as_value(word)}" if form == "entry" else f"{key}={_as_value(word)}"
 
 

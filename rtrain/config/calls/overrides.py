@@ -12,13 +12,16 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from rtrain.config.calls.plain import plain_value
-from rtrain.config.compose.aliases import CHOOSABLE, TRIAL_SCHEDULER
+from rtrain.config.compose.aliases import CHOOSABLE, TRIAL_SCHEDULER, expand_key
 from rtrain.config.compose.search_space import as_text
 from rtrain.errors import ConfigError
 
 Overrides = str | Iterable[str] | Mapping[str, Any]
 """``"lr=0.1"``, ``["lr=0.1", "epochs=3"]`` or ``{"lr": 0.1, "epochs": 3}``."""
 _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+METRICS = "trainer.metrics"
+"""A mapping of objects by names of the user's: it is given whole."""
+_FREE = ("vars.", "hydra.", "trainer.train_loop_config.", "trainer.train_function_config.")
 _OF_SEVERAL = re.compile(r"datasets\.[^.]+")
 
 
@@ -102,14 +105,19 @@ def _words(key: str, value: Any) -> Iterator[str]:
     if OmegaConf.is_config(value) or not _is_section(value):
         _refuse_choice_inside(value, key)
         value = plain_value(value, key)
-    if not _is_section(value):
-        yield f"{key}={_text(key, value)}"
+    if not _is_section(value) or expand_key(key) == METRICS:
+        yield f"{'++' if is_free(key) else ''}{key}={_text(key, plain_value(value, key))}"
         return
     rest = dict(value)
     if "type" in rest and (key in (*CHOOSABLE, TRIAL_SCHEDULER) or _OF_SEVERAL.fullmatch(key)):
         yield from _words(key, rest.pop("type"))  # chooses the option of that name, as in YAML
     for name, one in rest.items():
         yield from _words(f"{key}.{name}", one)
+
+
+def is_free(key: str) -> bool:
+    """Return whether a key names what only the user knows, so that a mapping may add it without a sign."""
+    return f"{key}.".startswith(_FREE)
 
 
 def _is_section(value: Any) -> bool:

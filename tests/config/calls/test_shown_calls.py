@@ -14,6 +14,7 @@ FORMS = [
     (["lr=0.1", "model.hidden=[8]"], {}),
     (["lr=0.1", "~sweep"], {"epochs": 3}),
     ({"optimizer.lr": 0.1, "run.notes": "it's \\d"}, {"epochs": 3}),
+    ({"vars": {"a": 1}}, {"hydra": {"job": {"env_set": {"A": "b"}}}}),
     ({}, {"epochs": 3, "model": {"hidden": [8]}, "lr": None}),
     ((), {}),
 ]
@@ -46,7 +47,7 @@ def test_carets_stand_under_the_argument(overrides, short):
     for number, word in enumerate(call.words):
         line, carets = call.render(call.words, number)
         marked = line[carets.index("^") : carets.rindex("^") + 1]
-        assert word.partition("=")[0] in marked
+        assert word.partition("=")[0].lstrip("+") in marked
         assert not marked.startswith(("[", "{", " "))
         assert not marked.endswith((")", " ", "}"))
 
