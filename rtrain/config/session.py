@@ -320,6 +320,7 @@ class Session:
         return Composed(
             conf=conf,
             of_run=of_run,
+            given=primary.given,
             resolved=record.resolved,
             yaml=record.yaml,
             config_name=primary.name,

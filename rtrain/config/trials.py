@@ -164,7 +164,7 @@ class Trials:
         write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(masked))
         config, config_dir = self.source
         command = {
-            "config": config,
+            "config": None if self._request.primary.given else config,
             "config_dir": config_dir,
             "overrides": mask_words(self._request.overrides, self._referred),
         }

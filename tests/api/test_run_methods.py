@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 
 import rtrain
 from rtrain.displays.notebook import WarningObserver
+from rtrain.sweeps.record.folder import resuming_session
 from rtrain.training import SilentObserver
 
 QUICK = {"num_workers": 0, "epochs": 2, "dataset.limit": 100}
@@ -143,6 +145,21 @@ def test_a_sweep_is_the_path_that_it_was(sweep):
     assert sorted(sweep.glob("0*")) == sorted(path.glob("0*"))
     assert (sweep.name, sweep.parent) == (path.name, path.parent)
     assert not hasattr(sweep, "trails")
+
+
+def test_what_a_mapping_trains_can_be_trained_again_by_a_command_and_its_sweep_by_a_call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = {"defaults": ["/mlp"], **QUICK, "dataset": {"limit": 100}, "epochs": 1}
+    del config["dataset.limit"]
+    single = rtrain.fit(config)
+    *command, place = single.manifest.command
+    assert command == ["rtrain", "fit"]
+    assert rtrain.fit(place).manifest.config_hash == single.manifest.config_hash
+    first = rtrain.sweep(config, lr=rtrain.choice(0.1))
+    with pytest.raises(rtrain.ConfigError, match="call"), resuming_session(first.path, ()):
+        pass
+    assert len(rtrain.sweep(config, lr=rtrain.choice(0.1, 0.01)).trials) == 2
+    assert len(list(Path("runs").glob("*-sweep-*"))) == 1
 
 
 def test_a_failed_trial_says_why(tmp_path):
