@@ -10,9 +10,11 @@ __all__ = [
     "ConfigError",
     "RtrainError",
     "Run",
+    "SweepResult",
     "TrainingError",
     "WorkerCallback",
     "__version__",
+    "choice",
     "consolidate",
     "evaluate",
     "fit",
@@ -24,28 +26,31 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from rtrain.api.models import evaluate, predict
+    from rtrain.api.sweep_result import SweepResult
+    from rtrain.api.sweeps import sweep
+    from rtrain.api.training import fit, resume
     from rtrain.callbacks import Callback
+    from rtrain.config.calls.overrides import choice
     from rtrain.errors import ConfigError, RtrainError, TrainingError
-    from rtrain.evaluation import evaluate
     from rtrain.history.api import runs
-    from rtrain.prediction import predict
     from rtrain.prediction.loading import load_checkpoint
     from rtrain.runs.run import Run
-    from rtrain.sweeps.api import sweep
     from rtrain.trainers.loops.callbacks.base import WorkerCallback
     from rtrain.trainers.torch.checkpoint.shards import consolidate
-    from rtrain.training import fit, resume
 
 _HOMES = {
     "Callback": "rtrain.callbacks",
     "WorkerCallback": "rtrain.trainers.loops.callbacks.base",
-    "fit": "rtrain.training",
-    "resume": "rtrain.training",
-    "predict": "rtrain.prediction",
+    "fit": "rtrain.api.training",
+    "resume": "rtrain.api.training",
+    "predict": "rtrain.api.models",
     "load_checkpoint": "rtrain.prediction.loading",
-    "evaluate": "rtrain.evaluation",
+    "evaluate": "rtrain.api.models",
     "runs": "rtrain.history.api",
-    "sweep": "rtrain.sweeps.api",
+    "sweep": "rtrain.api.sweeps",
+    "choice": "rtrain.config.calls.overrides",
+    "SweepResult": "rtrain.api.sweep_result",
     "consolidate": "rtrain.trainers.torch.checkpoint.shards",
     "Run": "rtrain.runs.run",
     "ConfigError": "rtrain.errors",
@@ -61,3 +66,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, which is what Tab completes: the modules of the package are none of them."""
+    return sorted(__all__)

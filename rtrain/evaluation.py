@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction import Opened, PredictionTask, answers, open_checkpoint, scores_of
@@ -39,35 +38,6 @@ class Evaluation:
     num_trained_on: int | None
     """How many of them the model was trained on; None: unknown."""
     metrics: Mapping[str, float]
-
-
-def evaluate(
-    place: str | Path,
-    overrides: Sequence[str] = (),
-    *,
-    checkpoint: str = "best",
-    split: str | None = None,
-    trust: bool = False,
-) -> dict[str, float]:
-    """Return the metrics of a checkpoint on the rows of a dataset, by name, and their number as ``num_rows``.
-
-    Args:
-        place: A run directory, or the folder of a checkpoint.
-        overrides: Changes of the dataset of training, ``["dataset.path=new.parquet"]`` say; and ``num_workers=4``:
-            with so many actors of Ray Data. By default, this process predicts.
-        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
-        split: Evaluate this split of the dataset. None: all rows if the overrides name other data, else the split that
-            training did not see.
-        trust: Run the code that the checkpoint names, even if another account wrote it.
-
-    Raises:
-        CheckpointError: There is no such checkpoint.
-        ConfigError: An override is wrong, or the data has no labels.
-        PredictionError: The model, or a worker, failed.
-    """
-    with CallersView(place):
-        found = measure(place, overrides, checkpoint=checkpoint, split=split, trust=trust)
-    return {"num_rows": float(found.num_rows), **found.metrics}
 
 
 def measure(

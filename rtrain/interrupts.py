@@ -20,6 +20,8 @@ REASONS = {
 }
 """Signal to the run status that it leads to. Slurm sends SIGUSR1 some time before a job's time is over; SIGHUP comes
 when the terminal, or the connection to it, is closed."""
+BY_CTRL_C = "stopped by Ctrl-C"
+"""The reason why a run ended that Ctrl-C has ended."""
 REPEAT_SECONDS = 1.0
 """Within which a signal of the system is one with the first: ``timeout`` sends it to the process and to its group."""
 LOOK_SECONDS, SLOW_SECONDS = 0.5, 3.0
@@ -56,8 +58,12 @@ class StopRequest:
             return self.asked
         if self.signal is None or self.reason is None:
             return None
-        name = "Ctrl-C" if self.signal is signal.SIGINT else self.signal.name
-        return self.reason, f"stopped by {name}"
+        return self.reason, BY_CTRL_C if self.by_ctrl_c else f"stopped by {self.signal.name}"
+
+    @property
+    def by_ctrl_c(self) -> bool:
+        """Whether Ctrl-C came first of the signals."""
+        return self.signal is signal.SIGINT
 
     def receive(self, signum: int, frame: FrameType | None = None) -> None:
         """Take a signal. A fork of the process, a loader's worker say, is ended by it.

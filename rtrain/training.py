@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rtrain.callers_view import CallersView
 from rtrain.cluster.ray_cluster import StartingCluster
+from rtrain.config.calls.call import Call
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.from_store import local_run
 from rtrain.interrupts import telling_of_signals
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import is_shown_directly, recorded
@@ -28,47 +26,16 @@ from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.schemas import schemas
 
 
-def fit(config: str | Path, overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Run:
-    """Train what ``config`` describes and return the run.
-
-    Args:
-        config: Path of a YAML file, or the name of one in ``./configs`` or built in.
-        overrides: Hydra overrides, ``["num_workers=2", "optimizer.lr=0.01"]`` say.
-        config_dir: One more folder to look config groups up in.
-
-    Raises:
-        ConfigError: The config is wrong; nothing was started or written.
-        TrainingError: Training failed; ``run`` and ``run_dir`` of the error are the run.
-    """
-    with CallersView(), Session(str(config), overrides, schemas(), config_dir) as session:
-        return fit_session(session, SilentObserver())
-
-
-def resume(run: str | Path, overrides: Sequence[str] = (), *, trust: bool = False) -> Run:
-    """Go on with the run in a run directory, from its newest checkpoint, and return it.
-
-    Args:
-        run: The run directory, or the URL of its copy (``run.storage``), which is brought here.
-        overrides: What is to change: ``["trainer.max_epochs=10", "num_workers=4"]`` say.
-        trust: Run what its config names, even if another account wrote it.
-
-    Raises:
-        ConfigError: It is no run directory, is somebody else's, or can't go on with these changes; nothing was started
-            or written.
-        TrainingError: Training failed; ``run`` and ``run_dir`` of the error are the run.
-
-    Warns:
-        UserWarning: What differs from before; that nothing is left to train, and how to extend the run.
-    """
-    observer = WarningObserver()
-    with CallersView():
-        run_dir = local_run(str(run), observer.notice, trust=trust)
-        with resuming_session(run_dir, overrides, trust=trust) as session:
-            return fit_session(session, observer, resumed=run_dir)
-
-
-def resuming_session(run_dir: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:
+def resuming_session(
+    run_dir: Path, overrides: Sequence[str], *, trust: bool = False, call: Call | None = None
+) -> Session:
     """Return the session of a run's own config with changes.
+
+    Args:
+        run_dir: The run.
+        overrides: The changes.
+        trust: Run what its config names, even if another account wrote it.
+        call: The call from Python that asks for it; None: a command does.
 
     Raises:
         ConfigError: Another account wrote the config, and it is not trusted.
@@ -86,7 +53,7 @@ def resuming_session(run_dir: Path, overrides: Sequence[str], *, trust: bool = F
     typed = ("rtrain", "resume", str(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
     root = Path(project_root) if project_root and Path(project_root).is_dir() else None
-    session = Session(str(config), overrides, schemas(), project_root=root, typed=typed)
+    session = Session(str(config), overrides, schemas(), project_root=root, typed=typed, call=call)
     session.trust = trust
     return session
 
@@ -160,11 +127,3 @@ class SilentObserver:
     def printed(self, text: str) -> None:
         """Print what user code has printed, as if it had run here."""
         sys.stdout.write(f"{text}\n")
-
-
-class WarningObserver(SilentObserver):
-    """Says only what the user should know, as warnings."""
-
-    def notice(self, text: str) -> None:
-        """Warn."""
-        warnings.warn(text, stacklevel=2)

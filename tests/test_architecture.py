@@ -13,7 +13,7 @@ import rtrain
 ROOT = Path(rtrain.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 LAYERS = [
-    {"cli"},
+    {"cli", "api"},
     {"testing"},
     {"displays"},
     {"history"},

@@ -16,6 +16,7 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.gate import Gate
 from rtrain.config.targets.moved import with_names_of_before
+from rtrain.runs.manifest import CONFIG_NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,8 @@ class Composed:
     """Keys that are set and of which only the rows tell whether they have an effect; with their words, if typed."""
     typed: frozenset[str] = frozenset()
     """Keys that the command line sets to something."""
+    given: bool = False
+    """Whether the config is a mapping of a call from Python."""
     of_run: bool = False
     """Whether the config is one that a run recorded."""
     trust: bool = False
@@ -80,7 +83,9 @@ class Composed:
 
     @property
     def command(self) -> list[str]:
-        """The command line that trains it, secrets masked."""
+        """The command line that trains it, secrets masked; of a mapping, with the config that the run records."""
+        if self.given:
+            return ["rtrain", "fit", str(self.run_dir / CONFIG_NAME)]
         more = [] if self.config_dir is None else ["--config-dir", self.config_dir]
         return ["rtrain", "fit", str(self.config_path or self.config_name), *more, *self.overrides]
 

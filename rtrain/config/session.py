@@ -41,6 +41,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 
 if TYPE_CHECKING:
+    from rtrain.config.calls.call import Call
     from rtrain.config.trials import Trials
 
 T = TypeVar("T")
@@ -58,25 +59,27 @@ class Session:
 
     def __init__(
         self,
-        config: str,
+        config: str | Primary,
         overrides: Sequence[str],
         schemas: Schemas,
         config_dir: str | None = None,
         project_root: Path | None = None,
         typed: tuple[str, ...] = (),
+        call: Call | None = None,
     ) -> None:
         """Remember what is asked for.
 
         Args:
-            config: Path or name of the primary config.
+            config: Path or name of the primary config, or itself.
             overrides: The user's words.
             schemas: The conf dataclasses of all plugins.
             config_dir: One more folder to look config groups up in.
             project_root: Folder whose modules the config may name; None: the project that holds the config.
             typed: What the user typed before the overrides, where it is not ``rtrain fit CONFIG``.
+            call: The call from Python that asks for it; None: a command does.
         """
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
-        self._schemas, self._project_root, self._typed = schemas, project_root, typed
+        self._schemas, self._project_root, self._typed, self._call = schemas, project_root, typed, call
         self._checked: tuple[DictConfig, Composed] | None = None
         self._composed: DictConfig | None = None
         self._answers: dict[tuple[str, ...], Exception | None] = {}
@@ -92,8 +95,9 @@ class Session:
         store_schemas(self._schemas)
         opened = partial(open_keys, self._schemas)
         self.request = prepare(self._config, self._overrides, self._config_dir, opened)
-        self.request.typed = self._typed
-        register_resolvers(self.request.primary.folder)
+        self.request.typed, self.request.call = self._typed, self._call
+        primary = self.request.primary
+        register_resolvers(Path.cwd() if primary.given else primary.folder)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -150,7 +154,7 @@ class Session:
         """
         from rtrain.config.trials import Trials
 
-        self.request.typed = self.request.typed or ("rtrain", "fit", self._config, "--multirun")
+        self.request.typed = self.request.typed or ("rtrain", "fit", self.request.config, "--multirun")
         default = self._schemas.sweep[DEFAULT_PLUGINS["sweep"]]
         with self._explained():
             return Trials(self.request, self._finish, default, folder, self._explained)
@@ -228,7 +232,10 @@ class Session:
     def _what_is_found_with(self, overrides: Sequence[str]) -> Exception | None:
         typed = self.request.typed
         if "--multirun" not in typed and any(word.startswith("sweep") for word in overrides):
-            typed = (*(typed or ("rtrain", "fit", self._config)), "--multirun")  # what follows has no effect without it
+            typed = (
+                *(typed or ("rtrain", "fit", self.request.config)),
+                "--multirun",
+            )  # what follows has no effect without it
         other = Session(self._config, overrides, self._schemas, self._config_dir, self._project_root, typed)
         other.trust, other.needs_secrets = self.trust, self.needs_secrets
         try:
@@ -313,10 +320,11 @@ class Session:
         return Composed(
             conf=conf,
             of_run=of_run,
+            given=primary.given,
             resolved=record.resolved,
             yaml=record.yaml,
             config_name=primary.name,
-            config_path=None if primary.builtin else primary.path,
+            config_path=None if primary.builtin or primary.given else primary.path,
             run_dir=Path(cfg.hydra.runtime.output_dir),
             overrides=tuple(mask_words(words, referred_by_secrets(cfg))),
             project_root=root,

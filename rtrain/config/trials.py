@@ -164,7 +164,7 @@ class Trials:
         write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(masked))
         config, config_dir = self.source
         command = {
-            "config": config,
+            "config": None if self._request.primary.given else config,
             "config_dir": config_dir,
             "overrides": mask_words(self._request.overrides, self._referred),
         }
@@ -291,14 +291,18 @@ def _hash(data: Any) -> str:
 
 def _nothing_varied(request: Request) -> ConfigError:
     """Return the error about a sweep of one trial; a word that has a range in another form is named."""
-    message = "--multirun, but nothing is varied"
+    message = "nothing is varied" if request.call else "--multirun, but nothing is varied"
     for word in request.overrides:
         key, _, value = word.partition("=")
         found = _RANGE.fullmatch(value)
         if found is not None:
             low, high = sorted(found.groups(), key=float)
-            place = CliWord([mask_word(one) for one in request.command], request.command.index(word))
+            typed = [mask_word(one) for one in request.command]
+            place = CliWord(typed, request.command.index(word), request.call)
             hint = f"  or search between them: '{key}=interval({low},{high})' sweep=random"
             attempt = command_with(place, f"{key}={found[1]},{found[2]}")
             return ConfigError(render(f"{message}: '{value}' is one value", place), "  " + to_try(attempt, hint))
-    return ConfigError(f"{message}.", "Give a key several values, e.g. seed=1,2, or write sweep.params in the config.")
+    example = 'seed=rtrain.choice(1, 2) or "seed=1,2"; a list is one value' if request.call else "seed=1,2"
+    return ConfigError(
+        f"{message}.", f"Give a key several values, e.g. {example}, or write sweep.params in the config."
+    )

@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from rtrain.callers_view import CallersView
 from rtrain.prediction.opening import Opened, open_checkpoint
-from rtrain.prediction.output import Output, prediction_table
+from rtrain.prediction.output import Output, Tables, prediction_table
 from rtrain.prediction.own_rows import write_predicted
 from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.prediction.scoring import Failure, PredictionTask, answers_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
-__all__ = ["Opened", "PredictionTask", "answers", "open_checkpoint", "predict", "scores_of", "write_predictions"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Opened",
+    "PredictionTask",
+    "answers",
+    "open_checkpoint",
+    "predicted_table",
+    "scores_of",
+    "write_predictions",
+]
 
 T = TypeVar("T")
-
-
-def predict(
-    place: str | Path,
-    output: str | Path,
-    overrides: Sequence[str] = (),
-    *,
-    checkpoint: str = "best",
-    split: str | None = None,
-    force: bool = False,
-    trust: bool = False,
-) -> int:
-    """Write a prediction for each row into ``output`` and return the number of rows.
-
-    Args:
-        place: A run directory, or the folder of a checkpoint.
-        output: A ``.parquet``, ``.csv`` or ``.jsonl`` file, or a folder for many Parquet files; complete or absent.
-        overrides: Changes of the dataset of training, ``["dataset.path=new.parquet"]`` say; and ``num_workers=4``:
-            with so many actors of Ray Data. By default, this process predicts.
-        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
-        split: Predict the rows of this split of the dataset; None: all rows that ``dataset.path`` names.
-        force: Replace ``output`` if it is there.
-        trust: Run the code that the checkpoint names, even if another account wrote it.
-
-    Raises:
-        CheckpointError: There is no such checkpoint.
-        ConfigError: An override is wrong, or the data lacks a column.
-        PredictionError: The model, or a worker, failed.
-    """
-    with CallersView(place):
-        return write_predictions(place, output, overrides, checkpoint=checkpoint, split=split, force=force, trust=trust)
 
 
 def write_predictions(
@@ -61,21 +40,41 @@ def write_predictions(
     force: bool,
     trust: bool,
 ) -> int:
-    """Predict as ``predict`` does; an error keeps its causes, and the frames within rtrain."""
+    """Write a prediction for each row and return the number of rows; see ``rtrain.predict``."""
     file = Output.at(str(output), force=force)
+    opened = _opened(place, overrides, checkpoint, trust=trust)
+    with file.writing() as write:
+        return _predict(opened, split, write)
+
+
+def predicted_table(
+    place: str | Path, overrides: Sequence[str], *, checkpoint: str, split: str | None, trust: bool
+) -> pa.Table:
+    """Return a prediction for each row; see ``rtrain.predict``."""
+    opened = _opened(place, overrides, checkpoint, trust=trust)
+    tables = Tables()
+    _predict(opened, split, tables.write_table)
+    return tables.joined()
+
+
+def _opened(place: str | Path, overrides: Sequence[str], checkpoint: str, *, trust: bool) -> Opened:
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
     if opened.info is UNKNOWN:
         what = "has no effect: what predicts gets every column"
         opened.refuse({"dataset.label"}, what, "Leave it out; rtrain evaluate compares predictions with that column.")
-    with file.writing() as write:
-        if opened.brings_rows:
-            return write_predicted(opened, split, write)
-        num_rows = 0
-        with closing(answers(opened, PredictionTask(opened.model, prediction_table), split)) as tables:
-            for count, table in tables:
-                write(table)
-                num_rows += count
-        return num_rows
+    return opened
+
+
+def _predict(opened: Opened, split: str | None, write: Callable[[pa.Table], None]) -> int:
+    """Hand over the predictions, some rows at a time, and return the number of rows."""
+    if opened.brings_rows:
+        return write_predicted(opened, split, write)
+    num_rows = 0
+    with closing(answers(opened, PredictionTask(opened.model, prediction_table), split)) as tables:
+        for count, table in tables:
+            write(table)
+            num_rows += count
+    return num_rows
 
 
 def answers(opened: Opened, question: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:

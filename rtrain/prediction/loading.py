@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from rtrain.callers_view import CallersView
+from rtrain.config.calls.opened import opened_call
+from rtrain.config.calls.overrides import Overrides
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.opened_model import open_model
@@ -61,12 +64,12 @@ def _columns_of(x: Any) -> dict[str, np.ndarray] | None:
 
 
 def load_checkpoint(
-    place: str | Path, overrides: Sequence[str] = (), *, checkpoint: str = "best", trust: bool = False
+    place: str | os.PathLike[str], overrides: Overrides = (), *, checkpoint: str = "best", trust: bool = False
 ) -> Checkpoint:
     """Return a checkpoint with its model, to predict in Python.
 
     Args:
-        place: A run directory, or the folder of a checkpoint.
+        place: A run, its directory, or the folder of a checkpoint.
         overrides: ``["trainer.predictor=my_module:load"]`` for the checkpoint of a loop, where the run names none;
             ``["use_gpu=true"]``.
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
@@ -77,8 +80,8 @@ def load_checkpoint(
             folder and the key.
         ConfigError: An override is wrong, or has no effect.
     """
-    with CallersView(place):
-        opened = open_model(place, overrides, checkpoint, verb="predict", trust=trust)
+    with CallersView(os.fspath(place)), opened_call("load_checkpoint", os.fspath(place), overrides) as call:
+        opened = open_model(call.place, call.words, checkpoint, verb="predict", trust=trust)
         for key, word in opened.words.items():
             if key not in FOLLOWED:
                 raise ConfigError(f"{word} has no effect: rows are what predict(x) is given.", "Leave it out.")

@@ -25,6 +25,7 @@ from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, Qu
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 PART = "part-{:05d}.parquet"
+NO_ROWS = "there are no rows to predict."
 GROUP_ROWS = 65_536
 """Rows of a row group, at least."""
 PART_ROWS = 1_000_000
@@ -68,7 +69,7 @@ class Output:
             yield writer.write_table
             writer.close()
             if not temporary.exists():
-                raise ConfigError("there are no rows to predict.")
+                raise ConfigError(NO_ROWS)
             _place(temporary, final)
         finally:
             _remove(temporary)
@@ -199,13 +200,35 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
+class _Columns:
+    """The columns of a first table, which are those of the others as well."""
+
+    schema: Any = None
+
+    def same(self, table: pa.Table) -> pa.Table:
+        """Return a table with these columns.
+
+        Raises:
+            PredictionError: A column is of another type than in the rows before.
+        """
+        if self.schema is None:
+            self.schema = pa.schema([_without_null(field) for field in table.schema])
+        try:
+            return table.cast(self.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise PredictionError(
+                f"columns differ between the files or rows that are predicted: {error}",
+                "Keep only some of them in the output: 'dataset.ids=[...]'",
+            ) from error
+
+
 class _File:
     """One file; its columns are those of the first table."""
 
     def __init__(self, path: Path, ending: str) -> None:
         self._path, self._ending = path, ending
         self._writer: Any = None
-        self._schema: Any = None
+        self._columns = _Columns()
 
     def write_table(self, table: pa.Table) -> None:
         """Write the rows.
@@ -213,24 +236,41 @@ class _File:
         Raises:
             PredictionError: A column is of another type than in the rows before.
         """
+        same = self._columns.same(table)
         if self._writer is None:
-            self._schema = pa.schema([_without_null(field) for field in table.schema])
-            self._writer = _open(self._path, self._ending, self._schema)
-        self._writer.write_table(self._same(table))
-
-    def _same(self, table: pa.Table) -> pa.Table:
-        try:
-            return table.cast(self._schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise PredictionError(
-                f"columns differ between the files or rows that are predicted: {error}",
-                "Keep only some of them in the output: 'dataset.ids=[...]'",
-            ) from error
+            self._writer = _open(self._path, self._ending, self._columns.schema)
+        self._writer.write_table(same)
 
     def close(self) -> None:
         """Close the file, if there were any rows."""
         if self._writer is not None:
             self._writer.close()
+
+
+class Tables:
+    """Predictions that stay in memory, as one table."""
+
+    def __init__(self) -> None:
+        self._tables: list[pa.Table] = []
+        self._columns = _Columns()
+
+    def write_table(self, table: pa.Table) -> None:
+        """Keep the rows.
+
+        Raises:
+            PredictionError: A column is of another type than in the rows before.
+        """
+        self._tables.append(self._columns.same(table))
+
+    def joined(self) -> pa.Table:
+        """Return all rows.
+
+        Raises:
+            ConfigError: There are none.
+        """
+        if not self._tables:
+            raise ConfigError(NO_ROWS)
+        return pa.concat_tables(self._tables)
 
 
 class _Parts:

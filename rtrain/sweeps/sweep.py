@@ -76,7 +76,9 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
             patience = run.storage_timeout_seconds
             stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))
         stack.enter_context(trials.around())
-        sweep.train(stack.enter_context(stop_on_signals()), began)
+        stop = stack.enter_context(stop_on_signals())
+        sweep.train(stop, began)
+    sweep.record.by_ctrl_c = stop.by_ctrl_c
     return sweep.record
 
 

@@ -119,7 +119,7 @@ def test_a_wrong_part_is_refused_with_nothing_written(name, project, capfd):
     config, words, told = WRONG[name]
     before = written(project)
     with pytest.raises(ConfigError) as caught:
-        rtrain.fit(config, [*FEW, *words])
+        rtrain.fit(config, [*(FEW[:1] if name == "sklearn" else FEW), *words])  # it keeps no best checkpoint
     assert told in caught.value.message
     assert caught.value.exit_code == 2
     assert len(str(caught.value).splitlines()) < 24

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import ConfigCompositionException, HydraException
@@ -25,6 +25,9 @@ from rtrain.config.files.locations import Primary, find_primary, search_folders
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.targets.gate import leaves
 from rtrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rtrain.config.calls.call import Call
 
 MAX_REPAIRS = 20
 NOT_IN_DEFAULTS = r"Could not override '([\w/@.]+)'\.(?: No match in the defaults list|\nDid you )"
@@ -47,6 +50,8 @@ class Request:
     """One more folder of config groups."""
     typed: tuple[str, ...] = ()
     """What the user typed before the overrides, where it is not ``rtrain fit CONFIG``."""
+    call: Call | None = None
+    """The call from Python that asks for it; None: a command does."""
     of_file: bool = False
     """The overrides are those of a file, too: they may do what a file may."""
     swept: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -67,13 +72,15 @@ class Request:
 
     @property
     def set_keys(self) -> set[str]:
-        """The keys that the user sets on the command line, those of mappings one by one."""
+        """The keys that the user sets on the command line, or in a mapping; those of mappings one by one."""
         if self.of_file:
             return set()
+        own = read_yaml(self.primary.path)[0] if self.primary.given else {}
+        given = {leaf for section in LIMITED if section in own for leaf in leaves(section, own[section])}
         parser = OverridesParser.create(config_loader=self.app.loader)
         named = [(word.key.replace("/", "."), word) for word in self.words]
         words = [(key, word) for key, word in named if key.split(".")[0] in LIMITED]
-        return {leaf for key, word in words for leaf in leaves(key, parser.parse_override(word.text).value())}
+        return given | {leaf for key, word in words for leaf in leaves(key, parser.parse_override(word.text).value())}
 
     @property
     def command(self) -> list[str]:
@@ -228,12 +235,15 @@ def _repairing(attempt: Callable[[], R], repair: Callable[[str], bool]) -> R:
 
 
 def prepare(
-    config: str, overrides: Sequence[str], config_dir: str | None, opened: Callable[[], Collection[str]] = tuple
+    config: str | Primary,
+    overrides: Sequence[str],
+    config_dir: str | None,
+    opened: Callable[[], Collection[str]] = tuple,
 ) -> Request:
     """Find the config and spell out the overrides.
 
     Args:
-        config: Path or name of the config.
+        config: Path or name of the config, or the config itself.
         overrides: The user's overrides.
         config_dir: One more folder of config groups.
         opened: Returns the keys below which any key may be set, whether it is there or not.
@@ -241,7 +251,7 @@ def prepare(
     Raises:
         ConfigError: There is no such config.
     """
-    primary = find_primary(config, overrides)
+    primary = config if isinstance(config, Primary) else find_primary(config, overrides)
     keys = opened() if any(map(_is_deep, overrides)) else ()
     words = tuple(
         replace(word, text=_forced(_localized(word.text, primary.folder), keys)) for word in expand(overrides)
@@ -250,7 +260,7 @@ def prepare(
     if not any(word.text == "~sweep" for word in words):
         replaced.pop("sweep", None)  # what is varied stays, whatever searches
     return Request(
-        config=config,
+        config=str(primary.path) if isinstance(config, Primary) else config,
         overrides=tuple(overrides),
         primary=primary,
         folders=search_folders(primary, config_dir),

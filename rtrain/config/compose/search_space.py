@@ -22,9 +22,11 @@ from rtrain.errors import ConfigError
 ZIP = "sweep.zip"
 MAX_POINTS = 10_000
 """Values of a range, and trials of a grid: all of them are composed and checked before the first one starts."""
-_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 """Texts that stay texts without quotes, unless they are among ``_WORDS``."""
 _WORDS = ("true", "false", "null", "nan", "inf")
+_BACKSLASHES = re.compile(r"(\\*)('|\Z)")
+_SIGNS_OF_GRAMMAR = re.compile(r"[\\()\[\]{}:=, \t]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,16 +238,24 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{as_text(one)}" for key, one in value.items()) + "}"
+        return "{" + ",".join(f"{_as_key(key)}:{as_text(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(as_text, value)) + "]"
     return repr(value)
 
 
 def quoted(text: str) -> str:
-    """Return a text as Hydra's grammar takes it, whatever it holds."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    """Return a text as Hydra's grammar takes it, whatever it holds.
+
+    Backslashes stand for themselves, but for those before a quote or at the end.
+    """
+    escaped = _BACKSLASHES.sub(lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
     return f"'{escaped}'"
+
+
+def _as_key(key: Any) -> str:
+    """Return the key of a mapping as Hydra's grammar takes it, as far as it does."""
+    return _SIGNS_OF_GRAMMAR.sub(r"\\\g<0>", key) if isinstance(key, str) else as_text(key)
 
 
 def _leaves(node: dict[str, Any], path: str = "") -> Iterator[str]:

@@ -78,8 +78,8 @@ def _quoted(request: Request, error: OverrideParseException) -> Request | None:
     if others:
         return None
     words = [quoted if one == typed else one for one in request.overrides]
-    other = prepare(request.config, words, request.config_dir)
-    other.typed = request.typed
+    other = prepare(request.primary, words, request.config_dir)
+    other.typed, other.call = request.typed or ("rtrain", "fit", request.config), request.call
     return other
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rtrain.config.secrets.masked_lines import masked_lines, masked_message
+
+if TYPE_CHECKING:
+    from rtrain.config.calls.call import Call
 
 CONTEXT_LINES = 1
 MAX_WIDTH = 116
@@ -44,9 +48,17 @@ class CliWord:
 
     command: Sequence[str]
     index: int
+    call: Call | None = None
+    """The call from Python that the command stands for."""
 
     def render(self) -> list[str]:
-        """Return the command as a line with carets under the word; other words give way where it is too long."""
+        """Return the command as a line with carets under the word; other words give way where it is too long.
+
+        Of a call from Python, return that.
+        """
+        if self.call is not None:
+            first = len(self.command) - len(self.call.overrides)
+            return self.call.render(self.command[first:], max(self.index - first, -1))
         before, word = " ".join(self.command[: self.index]), self.command[self.index]
         after = self.command[self.index + 1 :]
         if len(before) + len(word) > MAX_WIDTH - 8:

@@ -139,4 +139,4 @@ class SourceMap:
 
     def _typed(self, origin: int) -> CliWord:
         command = [mask_word(word) for word in self.request.command]
-        return CliWord(command, len(command) - len(self.request.overrides) + origin)
+        return CliWord(command, len(command) - len(self.request.overrides) + origin, self.request.call)

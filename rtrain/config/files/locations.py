@@ -27,6 +27,8 @@ class Primary:
 
     path: Path
     builtin: bool
+    given: bool = False
+    """It was written of a mapping that a call from Python has for a config: it belongs to the current folder."""
 
     @property
     def folder(self) -> Path:
@@ -41,7 +43,7 @@ class Primary:
     @property
     def job_name(self) -> str:
         """Name of its runs: the file's, or its folder's where the file is a config.yaml."""
-        own_folder = self.name == CONFIG and self.folder.name not in CONFIG_FOLDERS
+        own_folder = self.name == CONFIG and self.folder.name not in CONFIG_FOLDERS and not self.given
         return re.sub(r"[^A-Za-z0-9._-]+", "-", self.folder.name).lstrip("._-") or CONFIG if own_folder else self.name
 
 
@@ -91,7 +93,8 @@ def find_primary(config: str, overrides: Sequence[str] = ()) -> Primary:
 def search_folders(primary: Primary, config_dir: str | None) -> list[tuple[str, Path]]:
     """Return (provider, folder) of all config folders, first hit wins."""
     found = [("main", primary.folder)]
-    ancestor = nearest_config_folder(primary.folder)
+    current = (Path.cwd() / name for name in CONFIG_FOLDERS) if primary.given else ()
+    ancestor = next((one for one in current if one.is_dir()), None) or nearest_config_folder(primary.folder)
     if ancestor is not None:
         found.append(("project", ancestor))
     if config_dir is not None:
@@ -109,10 +112,10 @@ def find_project_root(primary: Primary) -> Path:
     """Return the folder whose modules a config may name.
 
     That is the nearest ancestor with a pyproject.toml or .git; else the config's folder, or the one around it where
-    the folder is called configs, config or conf. A built-in config belongs to the current folder. In a folder that many
-    may write to, what another account put there makes no project of it.
+    the folder is called configs, config or conf. Built-in configs and mappings belong to the current folder. In a
+    folder that many may write to, what another account put there makes no project of it.
     """
-    if primary.builtin:
+    if primary.builtin or primary.given:
         return Path.cwd()
     for folder in primary.path.parents:
         if any(_counts(folder / mark, primary.path) for mark in PROJECT_MARKS):
@@ -131,7 +134,10 @@ _CALLED: dict[Path, str] = {}
 
 @contextmanager
 def called(folder: Path, name: str) -> Iterator[None]:
-    """Have ``shown`` call a folder by another name in the block: what was brought from a store by its URL."""
+    """Have ``shown`` call a folder, or a file, by another name in the block.
+
+    What was brought from a store goes by its URL, and a file that was written of a mapping is no place for a user.
+    """
     _CALLED[folder] = name
     try:
         yield

@@ -197,6 +197,8 @@ class Builder:
         Raises:
             ConfigError: It is not allowed.
         """
+        if path.startswith(("__main__.", "__main__:")):
+            raise _of_main(path, where)
         if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
             example = "torch.optim.SGD" if where.endswith("_target_") else "my_module:function"
             own = [f"{module}.{path}" for module in modules_with(path, roots)] if path.isidentifier() else []
@@ -212,6 +214,13 @@ class Builder:
                 f"{path} is not on the list of models and layers that only compute, and another account wrote this"
             )
             raise TargetError(where, problem, TRUST_HINT)
+
+
+def _of_main(path: str, where: str) -> TargetError:
+    """Return the error about what a notebook or a script defines itself: no other process can import it."""
+    problem = f"{path} is defined in a notebook or in the script that runs: workers can't import it"
+    moved = path.replace("__main__", "my_code", 1)
+    return TargetError(where, problem, f"  put it into a file, my_code.py in the current folder, and name it {moved}")
 
 
 def _target(node: Any, where: str) -> str:

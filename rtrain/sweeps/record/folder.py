@@ -104,9 +104,11 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
         )
     try:
         command = yaml.safe_load(text)
-        words, config = [str(word) for word in command["overrides"]], str(command["config"])
+        words, config = [str(word) for word in command["overrides"]], command["config"]
     except (yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
+    if not isinstance(config, str):
+        raise ConfigError(f"the config of {folder} is a mapping of a call from Python.", "Resume it by the same call.")
     if Path(config).is_absolute() and not Path(config).exists():
         raise ConfigError(
             f"{config}, the config of this sweep, is not on this machine.",

@@ -48,6 +48,8 @@ class SweepRecord:
         self.trials: list[Trial] = []
         self.goals: list[Objective] = []
         self.status = "running"
+        self.by_ctrl_c = False
+        """Ctrl-C has ended it, in this process."""
         self.is_copied = True
         """Nothing of the sweep's own files is missing in ``run.storage``, if they are to be there."""
         self._began = utc_now()

@@ -1,6 +1,7 @@
 """What a sweep varies, as Hydra's grammar and the lists of a config say it."""
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rtrain.config.compose.search_space import Space, is_excluded, read_space, with_params, with_zip
 from rtrain.config.session import Session
@@ -70,6 +71,13 @@ def test_values_of_a_config_keep_their_types():
     assert axis.values == (
         *("sgd", "'1'", "1", "1.5", "True", "'true'", "null", "'a b'", "'it\\'s'", "[1,'2']", "{x:1}"),
     )
+
+
+@pytest.mark.parametrize("text", ["\\d+", "C:\\data\\", "it's \\'", "aé.csv", "a b", "\\"])
+def test_a_text_of_a_config_is_read_as_it_stands(text):
+    (axis,) = with_params(NOTHING, None, {"run.notes": [text, {"c:d e": [text]}]}, 0).axes
+    first, second = (OverridesParser.create().parse_override(f"key={value}").value() for value in axis.values)
+    assert (first, second) == (text, {"c:d e": [text]})
 
 
 def test_a_list_of_one_value_is_an_axis():

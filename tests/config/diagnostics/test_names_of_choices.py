@@ -8,7 +8,10 @@ import pytest
 import rtrain
 from rtrain.config.files.locations import builtin_dir, config_names
 from rtrain.config.files.no_config import CALLED
+from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+from rtrain.training import SilentObserver, fit_session
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +21,8 @@ def _project(tmp_path, monkeypatch):
 
 
 def refused(config, *words):
-    with pytest.raises(ConfigError) as caught:
-        rtrain.fit(config, ["num_workers=0", *words])
+    with pytest.raises(ConfigError) as caught, Session(config, ["num_workers=0", *words], schemas()) as session:
+        fit_session(session, SilentObserver())
     return str(caught.value)
 
 

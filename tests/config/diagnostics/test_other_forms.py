@@ -10,6 +10,7 @@ from rtrain.config.files.locations import builtin_dir
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
+from rtrain.training import SilentObserver, fit_session
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +22,8 @@ def _project(tmp_path, monkeypatch):
 
 
 def refused(config, *words):
-    with pytest.raises(ConfigError) as caught:
-        rtrain.fit(config, ["num_workers=0", *words])
+    with pytest.raises(ConfigError) as caught, Session(config, ["num_workers=0", *words], schemas()) as session:
+        fit_session(session, SilentObserver())
     assert not Path("runs").exists()
     return str(caught.value)
 

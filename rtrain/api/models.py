@@ -1,0 +1,108 @@
+"""``rtrain.evaluate`` and ``rtrain.predict``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, overload
+
+from rtrain.callers_view import CallersView
+from rtrain.config.calls.opened import opened_call
+from rtrain.config.calls.overrides import Overrides
+from rtrain.evaluation import measure
+from rtrain.prediction import predicted_table, write_predictions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Place = str | os.PathLike[str]
+"""A ``Run``, or a path."""
+
+
+def evaluate(
+    place: Place,
+    overrides: Overrides = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    trust: bool = False,
+) -> dict[str, float]:
+    """Return the metrics of a checkpoint on the rows of a dataset, by name, and their number as ``num_rows``.
+
+    Args:
+        place: A run, its directory, or the folder of a checkpoint.
+        overrides: Changes of the dataset of training, ``{"dataset.path": "new.parquet"}`` say, in each form that
+            ``fit`` takes; and ``"num_workers=4"``: with so many actors of Ray Data. By default, this process predicts.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        split: Evaluate this split of the dataset. None: all rows if the overrides name other data, else the split that
+            training did not see.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
+
+    Raises:
+        CheckpointError: There is no such checkpoint.
+        ConfigError: An override is wrong, or the data has no labels.
+        PredictionError: The model, or a worker, failed.
+    """
+    with CallersView(os.fspath(place)), opened_call("evaluate", os.fspath(place), overrides) as call:
+        found = measure(call.place, call.words, checkpoint=checkpoint, split=split, trust=trust)
+    return {"num_rows": float(found.num_rows), **found.metrics}
+
+
+@overload
+def predict(
+    place: Place,
+    output: None = None,
+    overrides: Overrides = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    force: bool = False,
+    trust: bool = False,
+) -> pa.Table: ...
+@overload
+def predict(
+    place: Place,
+    output: str | os.PathLike[str],
+    overrides: Overrides = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    force: bool = False,
+    trust: bool = False,
+) -> int: ...
+def predict(
+    place: Place,
+    output: str | os.PathLike[str] | None = None,
+    overrides: Overrides = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    force: bool = False,
+    trust: bool = False,
+) -> pa.Table | int:
+    """Return a prediction for each row, or write them into ``output`` and return the number of rows.
+
+    The table has the columns that the data brought, in the order of its rows, then ``prediction`` and, of classes, a
+    column ``probability_<class>`` for each. ``.to_pandas()`` makes a DataFrame of it.
+
+    Args:
+        place: A run, its directory, or the folder of a checkpoint.
+        output: A ``.parquet``, ``.csv`` or ``.jsonl`` file, or a folder for many Parquet files; complete or absent.
+            None: return the rows, all of which have to fit into memory.
+        overrides: Changes of the dataset of training, ``{"dataset.path": "new.parquet"}`` say, in each form that
+            ``fit`` takes; and ``"num_workers=4"``: with so many actors of Ray Data. By default, this process predicts.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        split: Predict the rows of this split of the dataset; None: all rows that ``dataset.path`` names.
+        force: Replace ``output`` if it exists.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
+
+    Raises:
+        CheckpointError: There is no such checkpoint.
+        ConfigError: An override is wrong, or the data lacks a column.
+        PredictionError: The model, or a worker, failed.
+    """
+    with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides) as call:
+        if output is None:
+            return predicted_table(call.place, call.words, checkpoint=checkpoint, split=split, trust=trust)
+        return write_predictions(
+            call.place, os.fspath(output), call.words, checkpoint=checkpoint, split=split, force=force, trust=trust
+        )

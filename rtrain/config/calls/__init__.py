@@ -1,0 +1,1 @@
+"""Calls from Python: their arguments as configs and overrides, and how errors show them."""

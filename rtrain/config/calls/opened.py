@@ -1,0 +1,76 @@
+"""The arguments of a call from Python, and its errors in the words of Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from rtrain.config.calls.call import Call, in_python
+from rtrain.config.calls.overrides import Overrides, given_overrides
+from rtrain.config.calls.plain import plain_value
+from rtrain.config.files.locations import CONFIG, Primary, called
+from rtrain.config.files.written_yaml import to_yaml
+from rtrain.errors import ConfigError, RtrainError
+
+Config = str | os.PathLike[str] | Mapping[str, Any]
+"""A path or a name, or the content of a config."""
+NAME = "the config"
+"""What errors call a config that is a mapping."""
+
+
+@contextmanager
+def opened_call(
+    function: str, config: Config, overrides: Overrides = (), short: Mapping[str, Any] | None = None
+) -> Iterator[Call]:
+    """Yield a call whose arguments have been read; errors of the block speak of it, not of a command.
+
+    Args:
+        function: Of rtrain.
+        config: A config, or whatever the function has for its first argument.
+        overrides: In any of the forms.
+        short: Overrides that are keywords.
+
+    Raises:
+        ConfigError: An argument is of another kind.
+    """
+    with ExitStack() as stack:
+        given = stack.enter_context(_written(config)) if _is_mapping(config) else None
+        place = str(_path_of(config)) if given is None else str(given.path)
+        call = Call(function, place, tuple(given_overrides(overrides, short)), given)
+        try:
+            yield call
+        except RtrainError as error:
+            error.message, error.hint = in_python(error.message, call) or "", in_python(error.hint, call)
+            raise
+
+
+def _is_mapping(config: Config) -> bool:
+    return isinstance(config, Mapping) or OmegaConf.is_config(config)
+
+
+def _path_of(config: Any) -> str:
+    if isinstance(config, str | os.PathLike):
+        return os.fsdecode(config)
+    raise ConfigError(
+        f"{config!r} is not a config, but of the class {type(config).__qualname__}.",
+        "  a config is a path or a name, rtrain.fit(\"mlp\"), or a mapping, rtrain.fit({'defaults': ['/mlp']})",
+    )
+
+
+@contextmanager
+def _written(config: Any) -> Iterator[Primary]:
+    """Write a mapping to a file that exists while the block runs; only this account can read it."""
+    data = plain_value(config)
+    if not isinstance(data, dict):
+        raise ConfigError("a config is a mapping, not a list.")
+    with TemporaryDirectory(prefix="rtrain-") as folder:
+        path = Path(folder).resolve() / f"{CONFIG}.yaml"
+        path.write_text(to_yaml(data), encoding="utf-8")
+        with called(path, NAME):
+            yield Primary(path=path, builtin=False, given=True)
