@@ -74,6 +74,12 @@ def split_word(word: str) -> tuple[str, str, str | None]:
     return match["sign"] or "", match["key"], None if rest is None else rest[1:]
 
 
+def quoted(text: str) -> str:
+    """Return a text as Hydra's grammar takes it, whatever it holds."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def expand(overrides: Iterable[str]) -> tuple[Word, ...]:
     """Return the user's overrides with the names that Hydra knows."""
     return tuple(Word(text, origin) for origin, word in enumerate(overrides) for text in expand_word(word))

@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, IntervalSweep, Override, RangeSweep
 from omegaconf import OmegaConf
 
-from rtrain.config.compose.aliases import expand_word, split_word
+from rtrain.config.compose.aliases import expand_word, quoted, split_word
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.diagnostics.meant.suggest import closest_key
 from rtrain.config.did_you_mean import did_you_mean, there_are
@@ -240,12 +240,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(as_text, value)) + "]"
     return repr(value)
-
-
-def quoted(text: str) -> str:
-    """Return a text as Hydra's grammar takes it, whatever it holds."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _leaves(node: dict[str, Any], path: str = "") -> Iterator[str]:

@@ -33,3 +33,14 @@ def plugin_of(option: Path) -> str | None:
     if (given := _TYPE.search(text)) is not None:
         return given[1]
     return None if _DEFAULTS.search(text) else option.stem
+
+
+def files_at(start: str, suffix: str = "") -> list[str]:
+    """Return the paths that begin with ``start``: folders, with a slash, and files whose names end with ``suffix``."""
+    folder, slash, name = start.rpartition("/")
+    found = []
+    for path in sorted(Path(folder or slash or ".").glob("*")):
+        if path.name.startswith(name) and (name or not path.name.startswith(".")):
+            shown = f"{folder}{slash}{path.name}"
+            found += [f"{shown}/"] if path.is_dir() else [shown] if path.name.endswith(suffix) else []
+    return found
