@@ -11,7 +11,7 @@ from rtrain.cli.interrupt import INTERRUPTED, Interrupt
 
 
 def main() -> None:
-    """Run the ``rtrain`` command; ``--version`` is answered before anything is imported."""
+    """Run the ``rtrain`` command; ``--version`` and a TAB are answered before it is imported."""
     interrupt = Interrupt()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt.receive)
@@ -26,6 +26,11 @@ def main() -> None:
 
         print(f"rtrain {__version__}")
         return
+    if sys.argv[1:2] == ["complete"]:
+        from rtrain.cli.completing.quick import answered
+
+        if answered(sys.argv[2:]):
+            return
     from rtrain.cli.app import run
 
     interrupt.leaves = False

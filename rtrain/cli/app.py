@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, init, listing, predict, recipes, resume, schema, smoke, sweep
+from rtrain.cli import fit, init, listing, predict, recipes, resume, schema, smoke, sweep
+from rtrain.cli.completing import answer, scripts
 from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.cli.runs.app import runs
 from rtrain.cli.usage.dashes import WithOverrides
@@ -40,8 +41,8 @@ app.add_typer(recipes.recipes, name="recipes")
 app.command("schema", cls=Command)(schema.schema)
 app.command("trainers", cls=Command)(listing.trainers)
 app.command("datasets", cls=Command)(listing.datasets)
-app.command("completion", cls=Command)(completion.completion)
-app.command("complete", hidden=True)(completion.complete)
+app.command("completion", cls=Command)(scripts.completion)
+app.command("complete", hidden=True)(answer.complete)
 
 
 def _print_version(wanted: bool) -> None:

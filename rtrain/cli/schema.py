@@ -10,17 +10,22 @@ from rtrain.terminal import check_written
 
 
 def schema(
-    group: Annotated[str | None, typer.Argument(help="Only trainer, dataset, scaling, run or cluster.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Argument(
+            help="Of the option files of this config group instead: trainer, dataset, scaling, run, sweep, ..."
+        ),
+    ] = None,
 ) -> None:
-    """Print the JSON schema of a config, for completion and checks in an editor.
+    """Print the JSON schema of configs, with which editors complete, explain and check keys.
 
-    Put `# yaml-language-server: $schema=rtrain.schema.json` on top of a YAML after
-    `rtrain schema > rtrain.schema.json`.
+    Save it with `rtrain schema > rtrain.schema.json`, and put `# yaml-language-server: $schema=rtrain.schema.json`
+    at the top of a config.
     """
     import json
 
     from rtrain.config.reference.json_schema import json_schema
     from rtrain.schemas import schemas
 
-    typer.echo(json.dumps(json_schema(schemas(), group), indent=2))
+    typer.echo(json.dumps(json_schema(schemas(), group), indent=1))
     check_written()

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from rtrain.config.compose.aliases import split_word
+from rtrain.config.compose.aliases import quoted, split_word
 from rtrain.config.compose.hydra_app import HydraJob, collector_paused
 from rtrain.config.compose.nodes import words_of
 from rtrain.config.compose.request import Request
@@ -23,7 +23,6 @@ from rtrain.config.compose.search_space import (
     Space,
     full_key,
     is_excluded,
-    quoted,
     read_space,
     with_params,
     with_zip,

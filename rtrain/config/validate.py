@@ -86,7 +86,7 @@ def logger_conf(name: str, keys: Mapping[str, Any], schemas: Schemas) -> Any:
 def forbid_extra(conf: type, *, docstrings: bool = False) -> type:
     """Make pydantic refuse keys that ``conf``, or a dataclass inside it, doesn't have."""
     settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings, allow_inf_nan=False)
-    for one in _dataclasses(conf, set()):
+    for one in dataclasses_in(conf, set()):
         one.__pydantic_config__ = settings
     return conf
 
@@ -255,14 +255,15 @@ def _as_class(one: Any) -> type:
     return one
 
 
-def _dataclasses(conf: Any, seen: set[type]) -> Iterator[Any]:
+def dataclasses_in(conf: Any, seen: set[type]) -> Iterator[Any]:
+    """Yield a dataclass and those inside it, but for those that ``seen`` holds, to which they are added."""
     if not isinstance(conf, type) or not is_dataclass(conf) or conf in seen:
         return
     seen.add(conf)
     yield conf
     for hint in hints_of(conf).values():
         for one in _mentioned(hint):
-            yield from _dataclasses(one, seen)
+            yield from dataclasses_in(one, seen)
 
 
 def _mentioned(hint: Any) -> Iterator[Any]:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rtrain.config.compose.aliases import split_word
-from rtrain.config.compose.search_space import quoted
+from rtrain.config.compose.aliases import quoted, split_word
 from rtrain.config.did_you_mean import did_you_mean, to_try
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError

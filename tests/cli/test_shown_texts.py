@@ -169,7 +169,7 @@ def test_what_is_said(capsys):
     check(told.err)
 
 
-EXACT = {"completion.py", "fit.py", "schema.py"}
+EXACT = {"scripts.py", "fit.py", "schema.py"}
 """They print what programs read, YAML and JSON, in which control characters are spelled by their own rules."""
 
 

@@ -47,6 +47,7 @@ OF_SEVERAL = "dataset@datasets."
 LOGGERS = "run.loggers"
 """A mapping for which a list of its names may stand."""
 
+_BACKSLASHES = re.compile(r"(\\*)('|\Z)")
 _WORD = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^=]*)(?P<rest>=.*)?", re.DOTALL)
 _NAMES = re.compile(r"\[?([A-Za-z]\w*(?:, ?[A-Za-z]\w*)*)?\]?")
 _ONE_OF_SEVERAL = re.compile(r"datasets\.[^.@]+")
@@ -72,6 +73,15 @@ def split_word(word: str) -> tuple[str, str, str | None]:
     assert match is not None
     rest = match["rest"]
     return match["sign"] or "", match["key"], None if rest is None else rest[1:]
+
+
+def quoted(text: str) -> str:
+    """Return a text as Hydra's grammar takes it, whatever it holds.
+
+    Backslashes stand for themselves, but for those before a quote or at the end.
+    """
+    escaped = _BACKSLASHES.sub(lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
+    return f"'{escaped}'"
 
 
 def expand(overrides: Iterable[str]) -> tuple[Word, ...]:

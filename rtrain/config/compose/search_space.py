@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, IntervalSweep, Override, RangeSweep
 from omegaconf import OmegaConf
 
-from rtrain.config.compose.aliases import expand_word, split_word
+from rtrain.config.compose.aliases import expand_word, quoted, split_word
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.diagnostics.meant.suggest import closest_key
 from rtrain.config.did_you_mean import did_you_mean, there_are
@@ -25,7 +25,6 @@ MAX_POINTS = 10_000
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 """Texts that stay texts without quotes, unless they are among ``_WORDS``."""
 _WORDS = ("true", "false", "null", "nan", "inf")
-_BACKSLASHES = re.compile(r"(\\*)('|\Z)")
 _SIGNS_OF_GRAMMAR = re.compile(r"[\\()\[\]{}:=, \t]")
 
 
@@ -242,15 +241,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(as_text, value)) + "]"
     return repr(value)
-
-
-def quoted(text: str) -> str:
-    """Return a text as Hydra's grammar takes it, whatever it holds.
-
-    Backslashes stand for themselves, but for those before a quote or at the end.
-    """
-    escaped = _BACKSLASHES.sub(lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
-    return f"'{escaped}'"
 
 
 def _as_key(key: Any) -> str:

@@ -2,114 +2,101 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import is_dataclass
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from hydra.errors import HydraException
-from omegaconf import DictConfig, ListConfig
-from omegaconf.errors import OmegaConfBaseException
-from pydantic import WithJsonSchema
-
-from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key, split_word
-from rtrain.config.compose.nodes import Container, children, joined
-from rtrain.config.compose.request import Request
-from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.session import Session
+from rtrain.config.compose.aliases import FREE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.files.group_options import files_at
+from rtrain.config.reference.chosen import Chosen
 from rtrain.errors import ConfigError
 
-HIDDEN = ("hydra", "rtrain_schema")
+ANY = "any"
+"""The section with the keys of all plugins."""
 
 
-def complete(words: Sequence[str], incomplete: str, schemas: Schemas) -> list[str]:
+def complete(
+    words: Sequence[str],
+    incomplete: str,
+    index: Mapping[str, Any],
+    parameters: Callable[[str], Iterable[str]] = lambda trainer: (),
+) -> list[str]:
     """Return what may stand where ``incomplete`` stands.
 
     Args:
         words: The config and the overrides typed so far.
         incomplete: The beginning of the word at the cursor.
-        schemas: The plugins' dataclasses.
+        index: What ``key_index`` returns.
+        parameters: Returns the names of the parameters of a trainer's library.
     """
     if not words:
         return []
     try:
-        with Session(words[0], [word for word in words[1:] if "=" in word], schemas) as session:
-            found = sorted(set(_candidates(session.request, schemas, incomplete)))
+        chosen = Chosen.by(words[0], words[1:])
     except ConfigError:
         return []
+    found = sorted(set(_candidates(chosen, index, incomplete, parameters)))
     return [one for one in found if one.startswith(incomplete)]
 
 
-def _candidates(request: Request, schemas: Schemas, incomplete: str) -> Iterator[str]:
+def _candidates(
+    chosen: Chosen, index: Mapping[str, Any], incomplete: str, parameters: Callable[[str], Iterable[str]]
+) -> Iterator[str]:
     sign, key, value = split_word(incomplete)
-    groups = [one for one in request.app.groups() if not one.startswith(HIDDEN)]
-    cfg = _composed(request)
     if value is not None:
-        head = incomplete[: len(incomplete) - len(value)]
-        yield from (f"{head}{one}" for one in _values(request, cfg, schemas, key))
+        last = value.rpartition(",")[2]
+        head = incomplete[: len(incomplete) - len(last)]
+        yield from (f"{head}{one}" for one in _values(chosen, index, key, last))
         return
-    for group in groups:
-        yield f"{sign}{group}="
-    for short in (*KEYS, *(short for short, group in GROUPS.items() if group in groups)):
-        yield f"{sign}{short}="
-    if cfg is not None:
-        yield from (f"{sign}{one}" for one in _keys(cfg, key))
+    if "." not in key:
+        groups = [*chosen.files, *(one for one in index["plugins"] if one in index["root"])]
+        for name in (*groups, *KEYS, *(short for short, group in GROUPS.items() if group in chosen.files)):
+            yield f"{sign}{name}="
+    parent = key.rpartition(".")[0]
+    full = expand_key(parent)
+    inside = f"{parent}." if parent else ""
+    for name, following in _keys(chosen, index, full.split(".") if full else []).items():
+        deeper = {"section", "keys", "free", "plugin"} & set(following)
+        yield from (f"{sign}{inside}{name}.",) if deeper else ()
+        yield from (
+            (f"{sign}{inside}{name}=",) if not deeper or not following.get("closed", "plugin" in following) else ()
+        )
+    if f"{full}." == FREE:
+        trainer = chosen.plugin("trainer", index["plugins"]["trainer"])
+        yield from (f"{sign}{inside}{name}=" for name in (parameters(trainer) if trainer else ()))
 
 
-def _composed(request: Request) -> DictConfig | None:
-    try:
-        return request.compose()
-    except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
-        request.words = ()
-    try:
-        return request.compose()
-    except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
-        return None
+def _keys(chosen: Chosen, index: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Return what may follow each key of the mapping at a place."""
+    node: Mapping[str, Any] = {"keys": index["root"]}
+    for key in keys:
+        node = _inside(chosen, index, node).get(key, {})
+        if not node:
+            break
+    inside = _inside(chosen, index, node)
+    written: dict[str, Any] = {name: {} for name in chosen.names_at(keys) if keys and (not inside or node.get("free"))}
+    return {**written, **inside}
 
 
-def _keys(cfg: DictConfig, typed: str) -> Iterator[str]:
-    """Yield the keys one level below what is typed, and the same under their short names."""
-    parent = typed.rpartition(".")[0]
-    node: Any = cfg
-    for part in [one for one in expand_key(parent).split(".") if one]:
-        node = node._get_node(part) if isinstance(node, DictConfig) else None
-    if not isinstance(node, DictConfig):
-        return
-    for name, _, child in children(node):
-        if parent or name != "hydra":
-            inner = isinstance(child, Container) and not child._is_none() and not child._is_missing()
-            yield joined(parent, name) + ("." if inner and not isinstance(child, ListConfig) else "=")
+def _inside(chosen: Chosen, index: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the known keys of a mapping."""
+    section = node.get("section")
+    if "plugin" in node:
+        group = node["plugin"]
+        section = f"{group}.{chosen.plugin(group, index['plugins'][group]) or ANY}"
+    if section is not None:
+        return dict(index["sections"].get(section) or index["sections"][f"{section}.{ANY}"])
+    return dict(node.get("keys", {}))
 
 
-def _values(request: Request, cfg: DictConfig | None, schemas: Schemas, key: str) -> Iterable[str]:
-    """Return the options of a group, or the values that a key can have."""
+def _values(chosen: Chosen, index: Mapping[str, Any], key: str, typed: str) -> Iterable[str]:
+    """Return the options of a group, or the values that a key can have; files for a key of a path."""
     group = GROUPS.get(key, key)
-    options = request.app.loader.get_group_options(group)
+    options = {*chosen.files.get(group, ()), *(index["plugins"].get(group, ()) if group in index["root"] else ())}
     if options:
         return options
-    full = expand_key(key)
-    trainers = {"trainer.type": schemas.trainer, "dataset.type": schemas.dataset}
-    return trainers[full] if full in trainers else _literal_values(cfg, schemas, full.split("."))
-
-
-def _literal_values(cfg: DictConfig | None, schemas: Schemas, keys: Sequence[str]) -> Iterable[str]:
-    conf: Any = RtrainConf
-    hint: Any = None
-    for depth, part in enumerate(keys):
-        if depth == 1 and keys[0] in ("trainer", "dataset") and cfg is not None:
-            node = cfg._get_node(keys[0])
-            conf = schemas.group(keys[0]).get(node.get("type") if isinstance(node, DictConfig) else "")
-        hints = get_type_hints(conf, include_extras=True) if is_dataclass(conf) else {}
-        hint = hints.get(part)
-        conf = next((one for one in (hint, *get_args(hint)) if is_dataclass(one)), None)
-    if hint is bool:
-        return ("true", "false")
-    return _choices(hint)
-
-
-def _choices(hint: Any) -> list[str]:
-    """Return the values that ``one_of`` allows."""
-    for one in get_args(hint):
-        if isinstance(one, WithJsonSchema) and one.json_schema is not None:
-            return [value for value in one.json_schema.get("enum", []) if re.fullmatch(r"\S+", value)]
-    return []
+    *parents, name = expand_key(key).split(".")
+    if name == "type" and "/".join(parents) in index["plugins"]:
+        return [str(one) for one in index["plugins"]["/".join(parents)]]
+    if name == "path" or name.endswith(("_dir", "_path")):
+        return files_at(typed)
+    return [str(one) for one in _keys(chosen, index, parents).get(name, {}).get("values", ())]

@@ -1,117 +1,103 @@
-"""The JSON schema of the config, for completion and checks in an editor."""
+"""The JSON schema of the config, for completion and checks in an editor.
+
+It holds what a file may say before Hydra composes it: short names, defaults lists and references too. Where a
+config says which trainer, dataset or search it is for, by ``type`` or in its defaults list, only those keys are known.
+"""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
-from dataclasses import is_dataclass
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from pydantic import TypeAdapter
+from hydra.conf import HydraConf
 
-from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
-from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.validate import forbid_extra
-from rtrain.config.value_types.fields import hints_of
-from rtrain.config.value_types.units import PATTERNS, unit_of
-from rtrain.errors import ConfigError
+from rtrain.config.compose.aliases import GROUPS, KEYS
+from rtrain.config.compose.store import PLUGIN_GROUPS
+from rtrain.config.files.locations import config_names
+from rtrain.config.reference.defaults_list import defaults_schema, is_chosen
+from rtrain.config.reference.known_keys import KnownKeys, known_keys
+from rtrain.config.reference.option_schema import option_schema
+from rtrain.config.reference.plugin_parts import NULL, by_plugin, has_type, name_of, ref, section
+from rtrain.config.reference.references import opened
+from rtrain.config.reference.shown_docs import with_markdown
+from rtrain.config.schema import Schemas
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DIALECT = "http://json-schema.org/draft-07/schema#"
+"""The one that all editors know."""
+SHORTS = KEYS | {short: group.replace("/", ".") for short, group in GROUPS.items()}
+"""Short names and the keys that they stand for."""
 
 
 def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
-    """Return the JSON schema of the whole config, or of the part ``group``.
-
-    ``trainer`` and ``dataset`` are one of the plugins' schemas, told apart by the constant ``type``.
+    """Return the JSON schema of a config, or of the option files of a config group.
 
     Raises:
-        ConfigError: There is no such part.
+        ConfigError: There is no such group.
     """
-    hints = hints_of(RtrainConf)
-    if group is not None and group not in hints:
-        raise ConfigError(f"the config has no part '{group}'; there are: {', '.join(hints)}")
-    if group in PLUGIN_GROUPS:
-        return {"$schema": DIALECT, "title": group, **_lifted(_any_of(schemas, group))}
-    if group is not None:
-        return {"$schema": DIALECT, **schema_of(hints[group])}
-    return _whole(schemas)
+    known = known_keys(schemas)
+    schema = _whole(known) if group is None else option_schema(known, group)
+    head = {"$schema": DIALECT, "title": f"rtrain {group or 'config'}"}
+    return with_markdown({**head, **schema, "$defs": known.needed_by(schema)})
 
 
-def _whole(schemas: Schemas) -> dict[str, Any]:
-    schema = schema_of(RtrainConf)
-    properties = schema["properties"]
-    definitions = schema.setdefault("$defs", {})
-    for group in PLUGIN_GROUPS:
-        part = _lifted(_any_of(schemas, group))
-        definitions.update(part.pop("$defs", {}))
-        description = properties[group].get("description")
-        properties[group] = {**part, **({"description": description} if description else {})}
-    sets = _lifted(_any_of(schemas, "datasets"))
-    definitions.update(sets.pop("$defs", {}))
-    properties["datasets"]["additionalProperties"] = sets
-    properties["defaults"] = {
-        "type": "array",
-        "description": "Hydra's defaults list: the options this config is made of.",
+def _whole(known: KnownKeys) -> dict[str, Any]:
+    properties = {
+        "defaults": defaults_schema({group: list(names) for group, names in known.options.items()}, config_names()),
+        **known.root,
+        **{group: {"description": known.root[group]["description"]} for group in PLUGIN_GROUPS},
+        "datasets": {**known.root["datasets"], "anyOf": [_named_sets(), *known.root["datasets"]["anyOf"][1:]]},
+        **{short: _short(known, short) for short in SHORTS},
+        "hydra": _hydra(),
     }
-    properties["hydra"] = {"type": "object", "description": "Hydra's own settings."}
-    return {"$schema": DIALECT, **schema, "title": "rtrain config"}
+    conditions = [one for group in PLUGIN_GROUPS for one in _conditions(known, group)]
+    return {"type": "object", "additionalProperties": False, "properties": properties, "allOf": conditions}
 
 
-def _any_of(schemas: Schemas, group: str) -> dict[str, Any]:
-    default = DEFAULT_PLUGINS.get(group)
-    return {"anyOf": [_plugin(name, conf, optional=name == default) for name, conf in schemas.group(group).items()]}
+def _named_sets() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": section(ref("datasets"))}
 
 
-def _plugin(name: str, conf: type, *, optional: bool) -> dict[str, Any]:
-    schema = schema_of(conf)
-    schema["properties"] = {"type": {"const": name, "type": "string"}, **schema.get("properties", {})}
-    # A group option may set what a config leaves out: only the name of the plugin is needed in every file.
-    schema["required"] = [] if optional else ["type"]
-    return schema
+def _hydra() -> dict[str, Any]:
+    keys: dict[str, Any] = {one.name: {} for one in fields(HydraConf)}
+    return {
+        "type": "object",
+        "description": "Hydra's own settings.",
+        "additionalProperties": False,
+        "properties": keys,
+    }
 
 
-def schema_of(conf: Any) -> dict[str, Any]:
-    """Return the JSON schema of one dataclass; no key is required, because options may set what a config leaves out."""
-    kind = forbid_extra(conf, docstrings=True) if isinstance(conf, type) else conf
-    schema = TypeAdapter(kind).json_schema()
-    if isinstance(conf, type):
-        forbid_extra(conf)
-        schema.pop("required", None)
-        kinds = [kind for kind in hints_of(conf).values() if isinstance(kind, type) and is_dataclass(kind)]
-        for node, kind in ((schema, conf), *((schema["$defs"][kind.__name__], kind) for kind in kinds)):
-            for name, text in _inherited_docs(kind).items():
-                node["properties"][name].setdefault("description", text)
-        _take_units(schema)
-    return schema
+def _conditions(known: KnownKeys, group: str) -> list[dict[str, Any]]:
+    """Return what holds for a config by the plugin that it names in a section, or chooses in its defaults list."""
+    given = {
+        name: {"anyOf": [has_type(group, name), is_chosen(group, options)]}
+        for name in known.plugins[group]
+        if (options := [option for option, plugin in known.options[group].items() if plugin == name])
+    }
+    return by_plugin(given, lambda name: {"properties": _keys_by_plugin(known, group, name)})
 
 
-def _take_units(schema: dict[str, Any]) -> None:
-    """Let keys in seconds and in bytes be texts with a unit, too."""
-    for node in (schema, *schema.get("$defs", {}).values()):
-        for name, value in node.get("properties", {}).items():
-            unit = unit_of(name)
-            kinds = value.get("anyOf", [value])
-            if unit is not None and any(one.get("type") in ("number", "integer") for one in kinds):
-                kept = {key: value.pop(key) for key in list(value) if key not in ("default", "description", "title")}
-                value["anyOf"] = [*kept.get("anyOf", [kept]), {"type": "string", "pattern": PATTERNS[unit]}]
+def _keys_by_plugin(known: KnownKeys, group: str, name: str) -> dict[str, Any]:
+    """Return the keys at the top that depend on the plugin of a section."""
+    if group != "trainer":
+        return {group: section(ref(group, name), NULL)}
+    keys = known.definitions[name_of(group, name)]["properties"]
+    shorts = {short: _value(key, keys) for short, key in SHORTS.items() if key.startswith("trainer.")}
+    return {group: section(ref(group, name)), **shorts}
 
 
-def _inherited_docs(conf: type) -> dict[str, str]:
-    """Return the docstrings under the fields of the base classes, which pydantic leaves out."""
-    found: dict[str, str] = {}
-    for base in filter(is_dataclass, conf.__mro__[1:]):
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        for field, text in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                found.setdefault(field.target.id, inspect.cleandoc(ast.literal_eval(text.value)))
-    return found
+def _short(known: KnownKeys, short: str) -> dict[str, Any]:
+    """Return what is known of a short name, whatever the trainer."""
+    key = SHORTS[short]
+    owner = key.partition(".")[0]
+    text = {"description": f"Short for `{key}`."}
+    return text if owner == "trainer" else {**_value(key, known.definitions[known.target(owner)]["properties"]), **text}
 
 
-def _lifted(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return ``schema`` with the definitions of its alternatives moved up to where ``$ref`` looks for them."""
-    definitions: dict[str, Any] = {}
-    for one in schema["anyOf"]:
-        definitions.update(one.pop("$defs", {}))
-    return {**schema, **({"$defs": definitions} if definitions else {})}
+def _value(key: str, keys: Mapping[str, Any]) -> Any:
+    """Return the schema of a full key from those of its section; False, which nothing fits, if it lacks the key."""
+    _, name, *inner = key.split(".")
+    if name not in keys:
+        return False
+    return opened({"type": "number"}) if inner else keys[name]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import field, make_dataclass, replace
 
 import pytest
+from jsonschema import Draft7Validator
 from tests_config import SCHEMAS
 
 from rtrain.config.reference.json_schema import json_schema
@@ -27,26 +29,41 @@ def test_the_whole_config():
     schema = json_schema(SCHEMAS)
     assert {"trainer", "dataset", "scaling", "run", "cluster", "defaults", "hydra"} <= set(schema["properties"])
     assert schema["additionalProperties"] is False
-    types = [one["properties"]["type"]["const"] for one in schema["properties"]["trainer"]["anyOf"]]
-    assert types == ["torch", "xgboost"]
-    torch = schema["properties"]["trainer"]["anyOf"][0]
-    assert torch["properties"]["max_epochs"]["minimum"] == 1
-    assert torch["properties"]["max_epochs"]["description"] == "Passes over the data."
-    assert torch["properties"]["precision"]["enum"] == ["fp32", "bf16"]
-    assert torch["required"] == ["type"]
+    torch = schema["$defs"]["trainer.torch"]["properties"]
+    assert torch["type"]["const"] == "torch"
+    assert torch["max_epochs"]["anyOf"][0] == {"type": "integer", "minimum": 1}
+    assert torch["max_epochs"]["description"] == "Passes over the data."
+    assert torch["max_epochs"]["markdownDescription"] == "Passes over the data.\n\nDefault: `1`"
+    assert torch["precision"]["anyOf"][0]["enum"] == ["fp32", "bf16"]
 
 
-@pytest.mark.parametrize("group", [None, "trainer", "dataset", "scaling", "run", "cluster"])
+@pytest.mark.parametrize(
+    "group",
+    [None, "trainer", "dataset", "sweep", "sweep/scheduler", "scaling", "run", "cluster", "model", "trainer/model"],
+)
 def test_each_part_is_json_and_complete(group):
     schema = json.loads(json.dumps(json_schema(SCHEMAS, group)))
-    assert schema["$schema"].startswith("https://json-schema.org/")
+    Draft7Validator.check_schema(schema)
     for reference in references(schema):
         assert reference.removeprefix("#/$defs/") in schema["$defs"]
 
 
-def test_an_unknown_part():
-    with pytest.raises(ConfigError, match="the config has no part 'trainr'; there are: trainer, dataset"):
-        json_schema(SCHEMAS, "trainr")
+@pytest.mark.parametrize("group", ["trainr", "defaults", "allow"])
+def test_an_unknown_group(group):
+    with pytest.raises(ConfigError, match=f"no config group '{group}'"):
+        json_schema(SCHEMAS, group)
+
+
+def test_two_plugins_whose_classes_have_one_name():
+    inner = [make_dataclass("Inner", [(name, int)]) for name in ("mine", "yours")]
+    first, second = (make_dataclass("Conf", [("inner", one, field(default=None))]) for one in inner)
+    for number, one in enumerate([*inner, first, second]):
+        one.__module__ = f"module{number}"
+    schema = json_schema(replace(SCHEMAS, trainer={"a": first, "b": second}))
+    accepts = Draft7Validator(schema).is_valid
+    assert accepts({"trainer": {"type": "a", "inner": {"mine": 2}}})
+    assert accepts({"trainer": {"type": "b", "inner": {"yours": 2}}})
+    assert not accepts({"trainer": {"type": "a", "inner": {"yours": 2}}})
 
 
 def test_every_key_of_every_trainer_and_dataset_is_explained():

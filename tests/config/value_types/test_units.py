@@ -14,7 +14,7 @@ from rtrain.config.compose.aliases import CHOOSABLE
 from rtrain.config.compose.store import PLUGIN_GROUPS, typed_conf
 from rtrain.config.diagnostics.meant.schema_keys import all_confs
 from rtrain.config.diagnostics.omegaconf_messages import plain_words
-from rtrain.config.reference.json_schema import schema_of
+from rtrain.config.reference.definitions import schema_of
 from rtrain.config.schema import ClusterConf, RtrainConf
 from rtrain.config.value_types.units import num_bytes, seconds, unit_of, with_units
 from rtrain.schemas import schemas

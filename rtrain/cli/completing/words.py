@@ -1,0 +1,130 @@
+"""What may follow on a command line, from the index alone: nothing that takes time is imported before it is needed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rtrain.cli.completing.index import kept_or_made
+from rtrain.config.compose.aliases import split_word
+from rtrain.config.files.group_options import files_at
+from rtrain.config.files.locations import builtin_dir, config_names
+
+CONFIG_COMMANDS = ("fit", "smoke")
+"""Commands whose words begin with a config."""
+WITH_OVERRIDES = ("resume", "predict", "evaluate", "runs reproduce")
+"""Commands whose first word is a run, which overrides follow."""
+OF_FOLDERS = ("runs ls", "runs best", "runs gc")
+"""Commands that take folders of runs."""
+OF_RUNS = ("run.init_from", "run.resume")
+"""Keys that take runs."""
+SHELLS = ("bash", "fish", "zsh")
+
+
+def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
+    """Return the words that can stand where ``line`` ends.
+
+    Args:
+        line: The command line up to the cursor.
+        index: ``commands``, and what ``key_index`` returns.
+    """
+    words, incomplete = _split(line)
+    node, path = index["commands"], []
+    while words and words[0] in node.get("commands", {}):
+        path.append(words[0])
+        node = node["commands"][words.pop(0)]
+    if "commands" in node and not incomplete.startswith("-"):
+        return sorted(name for name in node["commands"] if name.startswith(incomplete)) if not words else []
+    options = node.get("options", {})
+    if words and options.get(words[-1]) is not None:
+        found = options[words[-1]] or files_at(incomplete)
+    elif incomplete.startswith("-"):
+        found = list(options)
+    else:
+        found = _arguments(" ".join(path), _positional(words, options), incomplete, index)
+    return [one for one in found if one.startswith(incomplete)]
+
+
+def _split(line: str) -> tuple[list[str], str]:
+    """Return the words after the command, and the one at the cursor."""
+    *_, incomplete = line.split(" ")
+    before = line[: len(line) - len(incomplete)]
+    try:
+        words = shlex.split(before)
+    except ValueError:  # a quote is open
+        words = before.split()
+    return words[1:], incomplete
+
+
+def _positional(words: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+    """Return the words without options and their values."""
+    pairs = zip(["", *words], words, strict=False)
+    return [word for before, word in pairs if not word.startswith("-") and options.get(before) is None]
+
+
+def _arguments(command: str, words: list[str], incomplete: str, index: Mapping[str, Any]) -> list[str]:
+    """Return what may stand for an argument of a command."""
+    if command in CONFIG_COMMANDS and (not words or command == "smoke"):
+        return [*files_at(incomplete, ".yaml"), *config_names()]
+    if command == "fit":
+        return _overrides(words, incomplete, index)
+    if command in WITH_OVERRIDES and words:
+        from rtrain.history.references import find_run
+
+        config = str(find_run(words[0]) / "config.yaml")
+        return _overrides([config, *words[1:]], incomplete, index)
+    if command in OF_FOLDERS:
+        return _folders(incomplete)
+    if command in WITH_OVERRIDES or command.split(" ")[0] in ("runs", "sweep"):
+        return _runs(incomplete)
+    first: Mapping[str, Callable[[], Sequence[str]]] = {
+        "trainers": lambda: index["plugins"]["trainer"],
+        "datasets": lambda: index["plugins"]["dataset"],
+        "schema": lambda: index["groups"],
+        "completion": lambda: SHELLS,
+        "recipes show": _recipes,
+        "recipes cp": _recipes,
+    }
+    if not words and command in first:
+        return list(first[command]())
+    return _folders(incomplete) if command == "recipes cp" else []
+
+
+def _overrides(words: list[str], incomplete: str, index: Mapping[str, Any]) -> list[str]:
+    from rtrain.config.reference.completion import complete
+
+    _, key, value = split_word(incomplete)
+    if key in OF_RUNS and value is not None:
+        head = incomplete[: len(incomplete) - len(value)]
+        return [f"{head}{one}" for one in _runs(value)]
+    return complete(words, incomplete, index, _parameters)
+
+
+def _parameters(trainer: str) -> list[str]:
+    """Return the names of the parameters of a trainer's library, which is imported the first time."""
+    found: list[str] = kept_or_made(f"params-{trainer}", lambda: _known_parameters(trainer))
+    return found
+
+
+def _known_parameters(trainer: str) -> list[str]:
+    from rtrain.config.compose.aliases import FREE
+    from rtrain.schemas import schemas
+
+    parameters = getattr(schemas().trainer[trainer], "parameters", dict)
+    return sorted(name for name, key in parameters().items() if key == f"{FREE}{name}")
+
+
+def _runs(incomplete: str) -> list[str]:
+    """Return short names of runs, and folders, that start with ``incomplete``."""
+    from rtrain.history.references import reference_words
+
+    return [*reference_words(incomplete), *_folders(incomplete)]
+
+
+def _folders(incomplete: str) -> list[str]:
+    return [path for path in files_at(incomplete) if path.endswith("/")]
+
+
+def _recipes() -> list[str]:
+    return sorted(path.parent.name for path in builtin_dir("recipes").glob("*/config.yaml"))
