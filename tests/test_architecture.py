@@ -18,7 +18,7 @@ LAYERS = [
     {"displays"},
     {"history"},
     {"smoke"},
-    {"recipes"},
+    {"recipes", "first_config"},
     {"sync"},
     {"sweeps", "reproduction"},
     {"training"},
