@@ -63,17 +63,17 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
 
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if is_nested(kind) or not (is_numeric(kind) or is_text(kind) or pa.types.is_temporal(kind)):
-        return Column(name, str(kind), values.null_count, LEFT_OUT, "no number and no text")
+        return Column(name, str(kind), values.null_count, LEFT_OUT, "neither numbers nor text")
     missing = int(pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0)
     present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True)))
     if not len(present):
         return Column(name, "nothing", missing, LEFT_OUT, "no row has a value")
     different = pc.unique(present)
     if len(different) == 1:
-        return Column(name, f"always {_shown(different[0])}", missing, LEFT_OUT, "tells rows not apart")
+        return Column(name, f"always {_shown(different[0])}", missing, LEFT_OUT, "the same in all rows")
     if pa.types.is_temporal(kind):
         between = f"{_shown(pc.min(present))} to {_shown(pc.max(present))}"
-        return Column(name, f"times, {between}", missing, LEFT_OUT, "a time is no number", is_time=True)
+        return Column(name, f"times, {between}", missing, LEFT_OUT, "times are not numbers", is_time=True)
     if is_text(kind) or is_declared(values.type):
         return _texts(name, different, missing, len(values))
     return _numbers(name, present, len(different), missing)
@@ -89,7 +89,7 @@ def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Colum
         return Column(name, holds, missing, LEFT_OUT, "nearly all differ")
     if mostly_numbers(texts):
         wrong = next((one for one in texts if not is_number(one)), None)
-        note = "numbers written as text" if wrong is None else f"numbers but for '{_shown(wrong)}', which no number is"
+        note = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
         return Column(name, holds, missing, LEFT_OUT, note)
     sign = numbers_but_for(texts)
     return Column(name, holds, missing, FEATURE, f"would be numbers without '{sign}'" if sign else "")

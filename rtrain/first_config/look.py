@@ -1,4 +1,4 @@
-"""A look at the file of a table: its columns, what the label is, and which files lie beside it."""
+"""A look at the file of a table: its columns, what the label is, and other files of the same rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLES = ("csv", "parquet", "json")
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What there is in a table and beside it."""
+    """What there is in a table and its folder."""
 
     path: str
     """The file, as typed."""
@@ -40,9 +40,9 @@ class Found:
     classes: Mapping[str, int]
     """Rows of each class, the commonest first; empty where the label is a number to predict."""
     splits: Mapping[str, str] = field(default_factory=dict)
-    """Files beside it with the same columns, by the split that their name says."""
+    """Files in the same folder with the same columns, by the split that their name says."""
     unlabelled: Sequence[str] = ()
-    """Files beside it in which the label alone is missing."""
+    """Files in the same folder that lack only the label."""
 
     def used(self, use: str) -> list[Column]:
         """Return the columns of one use, the label aside."""
@@ -53,13 +53,13 @@ def look_at(path: str, label: str | None) -> Found:
     """Return what is in the table at ``path``, whose column ``label`` is to be predicted.
 
     Raises:
-        ConfigError: The file is no table, or there is no label.
-        DatasetError: The file can't be read, or the label is no column, or can't be learned.
+        ConfigError: The file is not a table, or there is no label.
+        DatasetError: The file can't be read, or the label is not a column, or can't be learned.
     """
     source = kind_of(path)
     if source not in TABLES:
         hint = "Of images: rtrain fit resnet dataset=images dataset.path=FOLDER. All kinds of data: rtrain datasets"
-        raise ConfigError(f"{path} is no table: a first config is made for .csv, .parquet and .json files.", hint)
+        raise ConfigError(f"{path} is not a table: first configs are made for .csv, .parquet and .json files.", hint)
     file = existing_path(path, "--dataset")
     if not file.is_file():
         raise ConfigError(f"--dataset: {path} is a folder.", "Name one of its files; the config may name the folder.")
@@ -108,7 +108,7 @@ def _classes(table: pa.Table, label: str, path: str) -> dict[str, int]:
 
 
 def _beside(path: str, names: Sequence[str], label: str, reading: TableFormat) -> tuple[dict[str, str], list[str]]:
-    """Return the files beside a ``train`` file that hold other rows, by split, and those that lack the label alone."""
+    """Return the files next to a ``train`` file that hold other rows, by split, and those that lack only the label."""
     splits: dict[str, str] = {}
     unlabelled: list[str] = []
     file = Path(path).expanduser()

@@ -77,7 +77,7 @@ def _use(column: Column, found: Found) -> str:
 
 def _dataset(found: Found) -> str:
     keys: dict[str, Any] = {"path": {"train": found.path, **found.splits} if found.splits else found.path}
-    comments = {"ids": "kept beside predictions", "split": "val says when to stop; nothing is chosen by test"}
+    comments = {"ids": "shown next to predictions", "split": "val says when to stop; nothing is chosen by test"}
     if found.unlabelled:
         file = shlex.quote(_plain(found.unlabelled[0]))
         comments["path"] = f"to predict later: rtrain predict RUN dataset.path={file} -o OUT.csv"

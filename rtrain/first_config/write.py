@@ -1,4 +1,4 @@
-"""Write a first config beside the user's other files."""
+"""Write a first config to a new file."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def write_first_config(dataset: str, label: str | None, output: Path | None = No
         output: The file to write; None: the name of the table, in the current folder.
 
     Raises:
-        ConfigError: The file is there already, or can't be written; or the dataset is no table.
+        ConfigError: The file exists, or can't be written; or the dataset is not a table.
         DatasetError: The table can't be read, or the label not learned.
     """
     path = output or Path(f"{PurePath(dataset).name.partition('.')[0] or 'config'}.yaml")
     if path.suffix != ".yaml":
         raise ConfigError(f"--output: a config ends in .yaml, not {path.suffix or path.name}.")
     if path.exists():
-        raise ConfigError(f"{path} is there already.", f"Name another file: --output my-{path.name}")
+        raise ConfigError(f"{path} exists already.", f"Name another file: --output my-{path.name}")
     text = first_config(look_at(dataset, label))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -136,7 +136,7 @@ _CALLED: dict[Path, str] = {}
 def called(folder: Path, name: str) -> Iterator[None]:
     """Have ``shown`` call a folder, or a file, by another name in the block.
 
-    What was brought from a store goes by its URL, and a file that was written of a mapping is no place for a user.
+    What was brought from a store goes by its URL, and users never see the file that a mapping was written to.
     """
     _CALLED[folder] = name
     try:

@@ -91,7 +91,7 @@ def _kind_of(kind: pa.DataType) -> str:
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Return whether the values of a column are lists or have fields, also by a name of their own."""
+    """Return whether the values of a column are lists or have fields, extension types included."""
     import pyarrow as pa
 
     return bool(pa.types.is_nested(getattr(kind, "storage_type", kind)))

@@ -15,7 +15,7 @@ from rtrain.config.diagnostics.meant.words import Meaning
 def leaves_in(value: str) -> dict[str, str]:
     """Return what a typed mapping gives, as words have it, by keys with dots: ``{a: {b: 1}}`` is ``{"a.b": "1"}``.
 
-    Nothing if it is no mapping, or holds lists.
+    Nothing if it is not a mapping, or holds lists.
     """
     if not value.startswith("{"):
         return {}
