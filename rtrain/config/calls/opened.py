@@ -58,8 +58,8 @@ def _path_of(config: Any) -> str:
     if isinstance(config, str | os.PathLike):
         return os.fsdecode(config)
     raise ConfigError(
-        f"{config!r} is not a config, but of the class {type(config).__qualname__}.",
-        "  a config is a path or a name, rtrain.fit(\"mlp\"), or a mapping, rtrain.fit({'defaults': ['/mlp']})",
+        f"a config is a path, a name or a mapping, not of the class {type(config).__qualname__}.",
+        "  e.g. rtrain.fit(\"mlp\") or rtrain.fit({'defaults': ['/mlp']})",
     )
 
 

@@ -79,7 +79,7 @@ def _positional(overrides: Any) -> list[Given]:
     for one in texts:
         if not isinstance(one, str):
             hint = '  overrides are a text, "lr=0.1", a list of texts, or a mapping, {"lr": 0.1}'
-            raise ConfigError(f"{one!r} is not an override, but of the class {type(one).__qualname__}.", hint)
+            raise ConfigError(f"an override is a text, not of the class {type(one).__qualname__}.", hint)
     return [Given(one, "text") for one in texts]
 
 
@@ -147,7 +147,7 @@ def _text(key: str, value: Any) -> str:
     """
     text = as_text(value)
     if _has_unusual_keys(value) and not _is_read_back(value, text):
-        message = f"{key}: {value!r} has a key that an override can't have."
+        message = f"{key}: a mapping in it has a key that an override can't have."
         raise ConfigError(message, "  Write it into the config, which may be a mapping, too.")
     return text
 

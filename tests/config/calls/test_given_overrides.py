@@ -140,9 +140,9 @@ def test_a_choice_has_several_values_and_a_list_is_one():
         ({"a": len}, "len"),
         ({"a": b"x"}, "a: "),
         ({1: 2}, "1"),
-        ([3], "3"),
-        (3, "3"),
-        (None, "None"),
+        ([3], "int"),
+        (3, "int"),
+        (None, "NoneType"),
         ({"a": {"it's": 1}}, "a: "),
         ({"a": {"null": 1, "b c": 2}}, "a: "),
         ({"a": {"_target_": "x.Y", "b": choice(1, 2)}}, "a: "),
@@ -153,6 +153,13 @@ def test_what_is_no_override_is_named(given, named):
         given_overrides(given)
     assert named in caught.value.message
     assert caught.value.hint
+
+
+def test_errors_name_no_value_which_may_be_a_secret():
+    for given in ({"token": {"it's": "hush"}}, {"token": {"hush"}}, {"token": b"hush"}):
+        with pytest.raises(ConfigError) as caught:
+            given_overrides(given)
+        assert "hush" not in str(caught.value)
 
 
 def test_a_choice_of_nothing_is_refused():
