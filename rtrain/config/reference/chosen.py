@@ -15,9 +15,6 @@ from rtrain.config.files.group_options import option_files, plugin_of
 from rtrain.config.files.limits import MAX_BYTES
 from rtrain.config.files.locations import find_primary, search_folders
 
-MOST_INCLUDED = 20
-"""Most configs that one includes, directly or not."""
-
 
 @dataclass
 class Chosen:
@@ -90,32 +87,35 @@ class Chosen:
         return False
 
     def _choose(self, group: str, option: str, seen: set[Path]) -> None:
-        """Choose an option, after those that its own defaults list names."""
+        """Choose an option, after those that its own defaults list names; files in ``seen`` are not read again."""
         path = self.files.get(group, {}).get(option)
-        known = seen | ({path} if path is not None else set())
-        defaults = _load(path).get("defaults") if path is not None and path not in seen else None
+        defaults = None
+        if path is not None and path not in seen:
+            seen.add(path)
+            defaults = _load(path).get("defaults")
         for entry in defaults if isinstance(defaults, list) else ():
             if isinstance(entry, Mapping):
                 for key, inner in entry.items():
                     name = str(key).split(" ")[-1]
-                    self._choose(name[1:] if name.startswith("/") else f"{group}/{name}", str(inner), known)
+                    self._choose(name[1:] if name.startswith("/") else f"{group}/{name}", str(inner), seen)
             elif isinstance(entry, str):
-                self._choose(group, entry, known)
+                self._choose(group, entry, seen)
         self.options[group] = option
 
     def _read(self, path: Path, seen: set[Path]) -> None:
-        """Read a config, after those that it includes."""
+        """Read a config, after those that it includes; each file once."""
+        seen.add(path)
         data = _load(path)
         defaults = data.get("defaults")
-        for entry in defaults if isinstance(defaults, list) and len(seen) < MOST_INCLUDED else ():
+        for entry in defaults if isinstance(defaults, list) else ():
             if isinstance(entry, Mapping):
                 for key, option in entry.items():
                     group = str(key).split(" ")[-1].lstrip("/")
                     self._choose(GROUPS.get(group, group), str(option), set())
             elif isinstance(entry, str) and "/" not in entry:
                 file = next((one for folder in self.folders if (one := folder / f"{entry}.yaml").is_file()), None)
-                if file is not None and file not in {path, *seen}:
-                    self._read(file, {path, *seen})
+                if file is not None and file not in seen:
+                    self._read(file, seen)
         shorts = [key for key in data if key in KEYS or key in GROUPS]
         self.contents += [_nested(expand_key(key), data[key]) for key in shorts]
         self.contents.append(data)

@@ -21,7 +21,7 @@ def defaults_schema(options: Mapping[str, Sequence[str]], configs: Sequence[str]
     groups = {**options, **{short: options[group] for short, group in GROUPS.items() if group in options}}
     entries = {
         f"{keyword}{group}": _choice(group, names)
-        for keyword in ("", "override ", "override /", "optional ")
+        for keyword in ("", "override /", "optional ")
         for group, names in groups.items()
     }
     entry = {

@@ -48,7 +48,8 @@ def _name_of(conf: type, definitions: Mapping[str, Any]) -> str:
 
 
 def _finish(definition: dict[str, Any], conf: type) -> None:
-    definition.pop("required", None)
+    for key in ("required", "title"):
+        definition.pop(key, None)
     docs = _inherited_docs(conf)
     for name, value in definition["properties"].items():
         value.pop("title", None)

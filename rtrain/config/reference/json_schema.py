@@ -18,7 +18,7 @@ from rtrain.config.files.locations import config_names
 from rtrain.config.reference.defaults_list import defaults_schema, is_chosen
 from rtrain.config.reference.known_keys import KnownKeys, known_keys
 from rtrain.config.reference.option_schema import option_schema
-from rtrain.config.reference.plugin_parts import NULL, by_plugin, has_type, name_of, ref, section
+from rtrain.config.reference.plugin_parts import ANY, NULL, by_plugin, has_type, name_of, ref, section
 from rtrain.config.reference.references import opened
 from rtrain.config.reference.shown_docs import with_markdown
 from rtrain.config.schema import Schemas
@@ -90,9 +90,12 @@ def _keys_by_plugin(known: KnownKeys, group: str, name: str) -> dict[str, Any]:
 def _short(known: KnownKeys, short: str) -> dict[str, Any]:
     """Return what is known of a short name, whatever the trainer."""
     key = SHORTS[short]
-    owner = key.partition(".")[0]
-    text = {"description": f"Short for `{key}`."}
-    return text if owner == "trainer" else {**_value(key, known.definitions[known.target(owner)]["properties"]), **text}
+    owner, name, *_ = key.split(".")
+    section = name_of(owner, ANY) if owner == "trainer" else known.target(owner)
+    keys = known.definitions[section]["properties"]
+    says = "" if key.count(".") > 1 else keys.get(name, {}).get("description", "")
+    text = {"description": f"Short for `{key}`. {says}"}
+    return text if owner == "trainer" else {**_value(key, keys), **text}
 
 
 def _value(key: str, keys: Mapping[str, Any]) -> Any:

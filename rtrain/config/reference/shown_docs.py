@@ -1,4 +1,4 @@
-"""What editors show of a key: its docstring in one line, and its default."""
+"""What editors show of a key: its docstring, each paragraph in one line, and its default."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def with_markdown(schema: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(text, str):
         shown = "\n\n".join(" ".join(one.split()) for one in text.replace("``", "`").split("\n\n")).strip()
         found["description"] = shown
-        if "default" in schema:
-            found["markdownDescription"] = f"{shown}\n\nDefault: `{json.dumps(schema['default'])}`"
+        default = f"\n\nDefault: `{json.dumps(schema['default'])}`" if "default" in schema else ""
+        if default or "`" in shown:  # a plain description is shown with its signs
+            found["markdownDescription"] = shown + default
     return found
 
 

@@ -75,6 +75,15 @@ def test_included_configs_count(index, project):
         assert complete([config], "model.w", index) == ["model.width="]
 
 
+def test_files_that_include_each_other_many_times_are_read_once(index, project):
+    for number in range(30):
+        others = ", ".join(f"layer{one}" for one in range(30) if one != number)
+        write(f"configs/layer{number}.yaml", f"defaults: [{others}]\n")
+        write(f"configs/trainer/layer{number}.yaml", f"defaults: [{others}]\n")
+    write("configs/top.yaml", "defaults: [layer0, {trainer: layer0}]\ntrainer: {type: torch}\n")
+    assert complete(["top"], "trainer.max", index) == ["trainer.max_epochs="]
+
+
 def test_keys_of_any_plugin_where_none_is_chosen(index, project):
     write("open.yaml", "vars: {width: 3}\n")
     found = complete(["open.yaml"], "trainer.", index)
