@@ -18,7 +18,7 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_k
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.class_names import by_name, homes_of
-from rtrain.config.diagnostics.meant.configs import config_for, config_of_choice
+from rtrain.config.diagnostics.meant.configs import command_for, command_of_choice
 from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
@@ -121,9 +121,9 @@ class _Explainer:
             other = other or self._of_other_tools(group, option, place)
         if other is not None:
             return Diagnostic(message, place, None, other, note)
-        written = config_for(meant) if group == "trainer" and meant and self.request.primary.builtin else None
-        attempt = f"rtrain fit {written}" if written is not None else self._swapped(place, option, meant)
-        return Diagnostic(message, place, meant, attempt, note)
+        is_trainer = group == "trainer" and self.request.primary.builtin
+        written = command_for(meant, self.request) if is_trainer and meant else None
+        return Diagnostic(message, place, meant, written or self._swapped(place, option, meant), note)
 
     def _of_other_tools(self, group: str, option: str, place: CliWord) -> str | None:
         """Return the command for a choice that has another name here: ``scheduler=asha``, ``dataset=iris``."""
@@ -188,8 +188,8 @@ class _Explainer:
     def _wrong_key(self, key: str, place: FileLocation | CliWord | None, owner: Any = None) -> Diagnostic:
         found = self.wrong_keys.explain(key, place, owner)
         of_trainer = key.startswith("trainer.") and not isinstance(place, CliWord) and found.note
-        written = config_of_choice(self.request) if of_trainer else None
-        return found if written is None else replace(found, attempt=f"rtrain fit {written}")
+        written = command_of_choice(self.request) if of_trainer else None
+        return found if written is None else replace(found, attempt=written)
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Diagnostic:
         key = split_word(match[1])[1]

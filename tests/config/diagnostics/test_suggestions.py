@@ -617,6 +617,18 @@ def test_the_keys_of_a_mapping_are_told_as_they_would_be_by_themselves(config, w
     assert said in refused(config, word)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trainer=xgboost", "num_workers=0"], "try: rtrain fit xgboost num_workers=0"),
+        (["trainer=xgboost", "epochs=3", "seed=2"], "try: rtrain fit xgboost seed=2"),
+        (["trainer=jax", "num_workers=0"], "try: rtrain fit jax num_workers=0"),
+    ],
+)
+def test_a_config_of_another_trainer_is_named_with_what_else_was_typed(words, said):
+    assert said in refused("mlp", *words)
+
+
 @pytest.mark.parametrize("value", ["[1]", "[{a: 1}]", "[[a]]", "[null]"])
 def test_a_group_that_is_given_a_list_of_anything_wants_names(value):
     assert "'run' takes the name of an option" in refused("mlp", f"run={value}")

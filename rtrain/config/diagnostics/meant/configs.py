@@ -1,22 +1,30 @@
-"""The built-in config that is written for a trainer."""
+"""The command with the built-in config that is written for a trainer."""
 
 from __future__ import annotations
 
-from rtrain.config.compose.aliases import split_word
+import shlex
+
+from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.files import locations
 from rtrain.config.files.yaml_file import read_yaml
+from rtrain.config.secrets.masked import mask_word
 
 
-def config_of_choice(request: Request) -> str | None:
-    """Return the built-in config that is written for the trainer that the user has typed; None if there is none."""
+def command_of_choice(request: Request) -> str | None:
+    """Return the command with the built-in config that is written for the trainer typed; None if there is none."""
     chosen = next((split_word(word.text)[2] for word in request.words if word.key == "trainer"), None)
-    return config_for(chosen) if chosen is not None else None
+    return command_for(chosen, request) if chosen is not None else None
 
 
-def config_for(trainer: str) -> str | None:
-    """Return the first built-in config that is written for a trainer; None if there is none."""
+def command_for(trainer: str, request: Request) -> str | None:
+    """Return the user's command with the first built-in config that is written for a trainer; None if there is none.
+
+    What it says of the trainer is left out: it was meant for another one.
+    """
     for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
         if {"trainer": trainer} in (read_yaml(path)[0].get("defaults") or []):
-            return path.stem
+            keys = [expand_key(split_word(word)[1]).replace("/", ".").partition(".")[0] for word in request.overrides]
+            kept = [word for word, key in zip(request.overrides, keys, strict=True) if key != "trainer"]
+            return shlex.join(["rtrain", "fit", path.stem, *map(mask_word, kept)])
     return None

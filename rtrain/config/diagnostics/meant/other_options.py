@@ -14,7 +14,7 @@ from rtrain.config.compose.aliases import GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
-from rtrain.config.diagnostics.meant.configs import config_of_choice
+from rtrain.config.diagnostics.meant.configs import command_of_choice
 from rtrain.config.diagnostics.meant.schema_keys import names_of
 from rtrain.config.diagnostics.meant.words import Meaning, words_of
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
@@ -47,7 +47,7 @@ def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, che
             continue
         place = _chosen_in(request, f"trainer.{name}")
         if place is None:
-            if (written := config_of_choice(request)) is not None:
+            if (written := command_of_choice(request)) is not None:
                 raise _of_the_config(request, trainer["type"], name, str(target), written)
             continue
         message = f"trainer={trainer['type']} can't use {target}"
@@ -63,7 +63,7 @@ def _of_the_config(request: Request, trainer: str, name: str, target: str, writt
     """Return the error of a config whose parts are those of another trainer than the one that was typed."""
     place = next(SourceMap(request).of_word(word.text) for word in request.words if word.key == "trainer")
     note = f"{request.primary.name} is not written for trainer={trainer}: trainer.{name} is {target}"
-    return Diagnostic(f"trainer={trainer} can't use {target}", place, None, f"rtrain fit {written}", note).as_error()
+    return Diagnostic(f"trainer={trainer} can't use {target}", place, None, written, note).as_error()
 
 
 def _chosen_in(request: Request, part: str) -> FileLocation | CliWord | None:
