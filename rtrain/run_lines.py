@@ -119,7 +119,15 @@ def next_command(run_dir: Path, manifest: Manifest) -> str:
         return shlex.join(["less", shown(log)] if log is not None else ["rtrain", "resume", shown(run_dir)])
     if manifest.status != "succeeded":
         return shlex.join(["rtrain", "resume", shown(run_dir)])
-    return shlex.join(["rtrain", "fit", f"{shown(run_dir)}/config.yaml"])
+    return shlex.join(["rtrain", *(["evaluate"] if _can_be_evaluated(manifest) else ["runs", "show"]), shown(run_dir)])
+
+
+def _can_be_evaluated(manifest: Manifest) -> bool:
+    """Return whether a declared model was trained, and rows are left that it has not seen."""
+    data, trainer = manifest.dataset or {}, manifest.config.get("trainer") or {}
+    has_rows = not data.get("parts") and bool({"val", "test"} & data.get("num_rows", {}).keys())
+    own_loop = trainer.get("train_loop") or trainer.get("train_function")
+    return bool(manifest.checkpoints) and has_rows and own_loop is None
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

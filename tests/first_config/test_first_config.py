@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rtrain.cli.app import run
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.preparation import check_job, load_dataset
+from rtrain.run_lines import next_command
 from rtrain.schemas import schemas
 from rtrain.training import SilentObserver
 
@@ -115,7 +117,8 @@ def test_what_is_written_trains_a_good_model(load, metric, best):
     csv.write_csv(bunch(load), "rows.csv")
     assert run(["init", "--dataset", "rows.csv", "--label", "target"]) == 0
     trained = rtrain.fit("rows.yaml")
-    assert min(event.metrics[metric] for event in trained.events() if metric in getattr(event, "metrics", {})) < best
+    assert min(event.metrics[metric] for event in trained.events() if metric in event.metrics) < best
+    assert run(shlex.split(next_command(trained.path, trained.manifest))[1:]) == 0
 
 
 GAPS = "dataset=csv dataset.path=table.csv dataset.label=price num_workers=0"
