@@ -15,8 +15,8 @@ from hydra.conf import HydraConf
 from rtrain.config.compose.aliases import GROUPS, KEYS
 from rtrain.config.compose.store import PLUGIN_GROUPS
 from rtrain.config.files.locations import config_names
+from rtrain.config.reference.all_keys import AllKeys, all_keys
 from rtrain.config.reference.defaults_list import defaults_schema, is_chosen
-from rtrain.config.reference.known_keys import KnownKeys, known_keys
 from rtrain.config.reference.option_schema import option_schema
 from rtrain.config.reference.plugin_parts import ANY, NULL, by_plugin, has_type, name_of, ref, section
 from rtrain.config.reference.references import opened
@@ -35,13 +35,13 @@ def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
     Raises:
         ConfigError: There is no such group.
     """
-    known = known_keys(schemas)
+    known = all_keys(schemas)
     schema = _whole(known) if group is None else option_schema(known, group)
     head = {"$schema": DIALECT, "title": f"rtrain {group or 'config'}"}
     return with_markdown({**head, **schema, "$defs": known.needed_by(schema)})
 
 
-def _whole(known: KnownKeys) -> dict[str, Any]:
+def _whole(known: AllKeys) -> dict[str, Any]:
     properties = {
         "defaults": defaults_schema({group: list(names) for group, names in known.options.items()}, config_names()),
         **known.root,
@@ -68,7 +68,7 @@ def _hydra() -> dict[str, Any]:
     }
 
 
-def _conditions(known: KnownKeys, group: str) -> list[dict[str, Any]]:
+def _conditions(known: AllKeys, group: str) -> list[dict[str, Any]]:
     """Return what holds for a config by the plugin that it names in a section, or chooses in its defaults list."""
     given = {
         name: {"anyOf": [has_type(group, name), is_chosen(group, options)]}
@@ -78,7 +78,7 @@ def _conditions(known: KnownKeys, group: str) -> list[dict[str, Any]]:
     return by_plugin(given, lambda name: {"properties": _keys_by_plugin(known, group, name)})
 
 
-def _keys_by_plugin(known: KnownKeys, group: str, name: str) -> dict[str, Any]:
+def _keys_by_plugin(known: AllKeys, group: str, name: str) -> dict[str, Any]:
     """Return the keys at the top that depend on the plugin of a section."""
     if group != "trainer":
         return {group: section(ref(group, name), NULL)}
@@ -87,7 +87,7 @@ def _keys_by_plugin(known: KnownKeys, group: str, name: str) -> dict[str, Any]:
     return {group: section(ref(group, name)), **shorts}
 
 
-def _short(known: KnownKeys, short: str) -> dict[str, Any]:
+def _short(known: AllKeys, short: str) -> dict[str, Any]:
     """Return what is known of a short name, whatever the trainer."""
     key = SHORTS[short]
     owner, name, *_ = key.split(".")

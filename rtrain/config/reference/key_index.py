@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rtrain.config.compose.store import PLUGIN_GROUPS
+from rtrain.config.reference.all_keys import all_keys
 from rtrain.config.reference.definitions import REF
-from rtrain.config.reference.known_keys import known_keys
 from rtrain.config.reference.references import DEFINITIONS, MAPPING
 from rtrain.config.schema import Schemas
 
@@ -16,7 +16,7 @@ SCALARS = ("string", "integer", "number", "boolean", "array")
 
 def key_index(schemas: Schemas) -> dict[str, Any]:
     """Return ``root`` and ``sections``: what follows each key; and ``plugins``: their names by group."""
-    known = known_keys(schemas)
+    known = all_keys(schemas)
     sections = {
         name: {key: _following(value) for key, value in section["properties"].items()}
         for name, section in known.definitions.items()

@@ -7,13 +7,13 @@ from typing import Any
 from rtrain.config.compose.aliases import GROUPS
 from rtrain.config.compose.store import PLUGIN_GROUPS
 from rtrain.config.did_you_mean import nearest_or_all
+from rtrain.config.reference.all_keys import AllKeys
 from rtrain.config.reference.defaults_list import defaults_schema
-from rtrain.config.reference.known_keys import KnownKeys
 from rtrain.config.reference.plugin_parts import ANY, name_of
 from rtrain.errors import ConfigError
 
 
-def option_schema(known: KnownKeys, group: str) -> dict[str, Any]:
+def option_schema(known: AllKeys, group: str) -> dict[str, Any]:
     """Return the schema of the options of ``group``, with their keys at the top; ``known`` gets their defaults lists.
 
     Raises:
@@ -36,7 +36,7 @@ def option_schema(known: KnownKeys, group: str) -> dict[str, Any]:
     return schema
 
 
-def _relative(known: KnownKeys, group: str) -> dict[str, Any]:
+def _relative(known: AllKeys, group: str) -> dict[str, Any]:
     """Return the schema of a defaults list in which groups are relative to ``group``, or begin with a slash."""
     inside = f"{group}/"
     options = {

@@ -17,7 +17,7 @@ OF_PLUGINS = (*PLUGIN_GROUPS, "sweep/scheduler", "run/loggers", "datasets")
 
 
 @dataclass(frozen=True)
-class KnownKeys:
+class AllKeys:
     """The keys that there are, and the options by which a config gets some of them."""
 
     definitions: dict[str, Any]
@@ -50,7 +50,7 @@ class KnownKeys:
         return dict(sorted(found.items()))
 
 
-def known_keys(schemas: Schemas) -> KnownKeys:
+def all_keys(schemas: Schemas) -> AllKeys:
     """Return all keys, and the options of the built-in configs and of those in the current folder."""
     confs = {f"{group}:{name}": conf for group in OF_PLUGINS for name, conf in schemas.group(group).items()}
     names, made = definitions_of({**confs, "": RtrainConf})
@@ -64,7 +64,7 @@ def known_keys(schemas: Schemas) -> KnownKeys:
     for group in OF_PLUGINS:
         add_plugins(definitions, group, {name: definitions[names[f"{group}:{name}"]] for name in plugins[group]})
     definitions |= DEFINITIONS
-    return KnownKeys(definitions, root, plugins, _options(plugins))
+    return AllKeys(definitions, root, plugins, _options(plugins))
 
 
 def _replace(value: dict[str, Any], kinds: Mapping[str, Any]) -> None:
