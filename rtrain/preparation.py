@@ -92,10 +92,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
-        storage = check_run_storage(composed, observer)
-        check_loggers(composed.conf.run)
-        check_callbacks(composed.conf.run.callbacks, composed.builder)
-        job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
+        job, plugin, storage = check_whole_job(composed, observer, starting)
         cluster = None if starting is None else starting.wait()
         if cluster is not None:
             check_room(job, plugin, cluster, composed.command)
@@ -106,6 +103,26 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         yield Prepared(
             composed=composed, job=job, plugin=plugin, cluster=cluster, storage=storage, stop=stop, seconds=seconds
         )
+
+
+def check_whole_job(
+    composed: Composed, observer: Observer, starting: StartingCluster | None = None
+) -> tuple[Job, TrainerPlugin, Folder | None]:
+    """Read the data, and return what is sure to train it, and where its copies go: all checks but those of the cluster.
+
+    Args:
+        composed: The job.
+        observer: Hears what is done.
+        starting: The cluster, which some sources read with.
+
+    Raises:
+        ConfigError: Something can't work.
+    """
+    storage = check_run_storage(composed, observer)
+    check_loggers(composed.conf.run)
+    check_callbacks(composed.conf.run.callbacks, composed.builder)
+    job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
+    return job, plugin, storage
 
 
 def _notices(composed: Composed, cluster: Cluster) -> Iterator[str]:

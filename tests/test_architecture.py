@@ -21,7 +21,7 @@ LAYERS = [
     {"recipes", "first_config"},
     {"sync"},
     {"sweeps", "reproduction"},
-    {"training"},
+    {"training", "checking"},
     {"evaluation"},
     {"prediction"},
     {"recording"},

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import fit, init, listing, predict, recipes, resume, schema, smoke, sweep
+from rtrain.cli import check, fit, init, listing, predict, recipes, resume, schema, smoke, sweep
 from rtrain.cli.completing import answer, scripts
 from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.cli.runs.app import runs
 from rtrain.cli.usage.dashes import WithOverrides
 from rtrain.cli.usage.errors import HELP, Command, Group
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.terminal import say
+from rtrain.terminal import say, say_error
 
 app = typer.Typer(
     name="rtrain",
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("fit", cls=WithOverrides)(fit.fit)
+app.command("check", cls=WithOverrides)(check.check)
 app.command("init", cls=Command)(init.init)
 app.command("resume", cls=WithOverrides)(resume.resume)
 app.command("predict", cls=WithOverrides)(predict.predict)
@@ -75,7 +76,7 @@ def run(words: Sequence[str]) -> int:
     except RtrainError as error:
         if os.environ.get("RTRAIN_TRACEBACK"):
             raise
-        say(f"error: {error}", err=True)
+        say_error(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.cli.check import check_and_say
 from rtrain.terminal import check_written
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def fit(
     package: Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: show only this part.")] = None,
     info: Annotated[Info | None, typer.Option("--info", "-i", help="Show what Hydra knows and exit.")] = None,
     config_dir: Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, train nothing: rtrain check.")] = False,
 ) -> None:
     """Train what CONFIG describes, with OVERRIDES; options and overrides may stand in any order."""
     from rtrain.config.session import Session
@@ -73,6 +75,8 @@ def fit(
         elif info is not None:
             typer.echo(session.show_info(info.value), nl=False)
             check_written()
+        elif dry_run:
+            check_and_say(session, multirun=multirun, with_data=True)
         else:
             _train(session, multirun)
 

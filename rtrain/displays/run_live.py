@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,6 +34,8 @@ from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import ProgressRecord
 
+STATUS_COLOURS = {"succeeded": "green", "failed": "red"}
+"""Others are yellow: the run can be resumed."""
 RATE_WINDOW_SECONDS = 5.0
 SHORTEST_SECONDS = 0.2
 SPEED_WINDOW_SECONDS = 300.0
@@ -57,6 +61,13 @@ def clock(seconds: float) -> str:
 def plain(text: str) -> Text:
     """Return a text that is shown as it is: without what a terminal obeys, and without rich's markup."""
     return Text(printable(text, "\n\t"))
+
+
+def _coloured_end(lines: Sequence[str], status: str) -> Text:
+    """Return the lines that end a run, the status in the colour of how it ended."""
+    text = plain("\n".join(lines))
+    text.highlight_regex(rf"(?m)(?<=^result      ){re.escape(status)}", STATUS_COLOURS.get(status, "yellow"))
+    return text
 
 
 class LiveScreen(ABC):
@@ -126,7 +137,7 @@ class LiveDisplay(LiveScreen):
         self._metrics.clear()
         self._rows.clear()
         self._say(start_line(run_dir, manifest))
-        self._describe("starting workers", detail="")
+        self._describe("starting workers" if manifest.resources["num_workers"] else "training", detail="")
 
     def progress(self, record: ProgressRecord) -> None:
         """Move the bar."""
@@ -157,7 +168,7 @@ class LiveDisplay(LiveScreen):
             self._progress.remove_task(self._task)
             self._task = None
         self._metrics.clear()
-        self._say("\n".join(end_lines(run_dir, manifest)))
+        self._console.print(_coloured_end(end_lines(run_dir, manifest), manifest.status), soft_wrap=True)
 
     def _describe(self, text: str, detail: str, completed: int = 0, total: int | None = None) -> None:
         text = printable(text)

@@ -1,13 +1,14 @@
 """What a terminal shows of one run while it trains."""
 
 import io
+import re
 import threading
 
 import pytest
 from processes import fork_ends
 from rich.console import Console
 
-from rtrain.displays.run_live import LiveDisplay, clock
+from rtrain.displays.run_live import LiveDisplay, _coloured_end, clock
 from rtrain.run_lines import Limits
 from rtrain.runs.events import Event
 from rtrain.runs.records import ProgressRecord
@@ -104,3 +105,11 @@ def test_a_fork_prints_while_a_thread_draws(display, monkeypatch):
         drawn.set()
         thread.join()
     assert ends
+
+
+@pytest.mark.parametrize(("status", "colour"), [("succeeded", "32"), ("failed", "31"), ("interrupted", "33")])
+def test_the_end_of_a_run_has_the_colour_of_its_status(status, colour):
+    text = _coloured_end([f"result      {status} after 3 s: {status} it says", "best        a 1"], status)
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
+    console.print(text)
+    assert [one.split(";")[-1] for one in re.findall(rf"\x1b\[([\d;]+)m{status}", console.file.getvalue())] == [colour]

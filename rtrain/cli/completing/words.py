@@ -11,7 +11,7 @@ from rtrain.config.compose.aliases import split_word
 from rtrain.config.files.group_options import files_at
 from rtrain.config.files.locations import builtin_dir, config_names
 
-CONFIG_COMMANDS = ("fit", "smoke")
+CONFIG_COMMANDS = ("fit", "check", "smoke")
 """Commands whose words begin with a config."""
 WITH_OVERRIDES = ("resume", "predict", "evaluate", "runs reproduce")
 """Commands whose first word is a run, which overrides follow."""
@@ -67,7 +67,7 @@ def _arguments(command: str, words: list[str], incomplete: str, index: Mapping[s
     """Return what may stand for an argument of a command."""
     if command in CONFIG_COMMANDS and (not words or command == "smoke"):
         return [*files_at(incomplete, ".yaml"), *config_names()]
-    if command == "fit":
+    if command in CONFIG_COMMANDS:
         return _overrides(words, incomplete, index)
     if command in WITH_OVERRIDES and words:
         from rtrain.history.references import find_run

@@ -36,7 +36,7 @@ class WithOverrides(Command):
             ConfigError: Some are overrides with dashes.
         """
         before = ["rtrain", str(ctx.info_name)]
-        moved = config_first(args) if ctx.info_name == "fit" else None
+        moved = config_first(args) if ctx.info_name in ("fit", "check") else None
         configs = list(dict.fromkeys([*(moved or ())[:1], *(one for one in moved or () if is_config(one))]))
         if moved is not None and len(configs) > 1:
             rest = [one for one in moved if one not in configs]

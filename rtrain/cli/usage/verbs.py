@@ -15,7 +15,8 @@ MEANT = {
     "resume": "continue restart restore recover extend retry",
     "evaluate": "eval test score measure metrics validate",
     "predict": "infer inference forecast apply generate",
-    "fit --cfg job": "check lint config dry dryrun print explain compose show_config",
+    "check": "lint dry dryrun",
+    "fit --cfg job": "config print explain compose show_config",
     "fit --multirun": "sweep tune search hpo optimize multirun grid",
     "recipes ls": "init new create example examples template templates quickstart demo",
     "trainers": "models plugins frameworks backends model",
@@ -41,7 +42,7 @@ LISTING = ("ls", "list")
 """Words that don't say what is to be listed."""
 CUTOFF = 0.7
 """How alike a misspelt command has to be."""
-WANTS = {"fit": "CONFIG", "resume": "RUN", "evaluate": "RUN", "predict": "RUN"}
+WANTS = {"fit": "CONFIG", "check": "CONFIG", "resume": "RUN", "evaluate": "RUN", "predict": "RUN"}
 """What has to follow a command."""
 
 CONFIG = (
@@ -74,7 +75,7 @@ def command_meant(groups: Sequence[str], words: Sequence[str], known: Mapping[st
         return found
     for meant in (*_synonyms(word, inside), *([] if groups else _with_option(word))):
         tests_config = meant == "evaluate" and bool(rest) and is_config(rest[0])
-        return _whole([*groups, *("fit --cfg job" if tests_config else meant).split()], rest)
+        return _whole([*groups, *("check" if tests_config else meant).split()], rest)
     if is_config(word):
         return _whole(["fit", word], [*rest, *(["--multirun"] if groups == ["sweep"] else [])])
     if "=" in word and word[0].isalpha():
@@ -149,5 +150,5 @@ def _whole(command: Sequence[str], rest: Sequence[str]) -> str:
         return "  " + to_try(shlex.join(["rtrain", *(rest[:1] if option == "help" else []), f"--{option}"]))
     words = [*placed.split(), *rest]
     if words[0] in WANTS and all("=" in one or one.startswith("-") for one in words[1:]):
-        words.insert(1, EXAMPLE if words[0] == "fit" else WANTS[words[0]])
+        words.insert(1, EXAMPLE if words[0] in ("fit", "check") else WANTS[words[0]])
     return "  " + to_try(shlex.join(["rtrain", *words, *f"{dashes}{option}".split()]))

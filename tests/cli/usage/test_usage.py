@@ -18,7 +18,7 @@ from rtrain.cli.app import run
         ("fit=mlp", "fit mlp"),
         ("sweep mlp lr=0.1,0.2", "fit mlp lr=0.1,0.2 --multirun"),
         ("tune mlp lr=0.1,0.2", "fit mlp lr=0.1,0.2 --multirun"),
-        ("validate mlp", "fit mlp --cfg job"),
+        ("validate mlp", "check mlp"),
         ("eval runs/a", "evaluate runs/a"),
         ("resum runs/a", "resume runs/a"),
         ("upload runs/a", "runs upload runs/a"),

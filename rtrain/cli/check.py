@@ -1,0 +1,54 @@
+"""``rtrain check``: find what is wrong with a config before anything is trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rtrain.terminal import say
+
+if TYPE_CHECKING:
+    from rtrain.config.session import Session
+
+
+def check(
+    config: Annotated[str, typer.Argument(help="A YAML file, or the name of a config in ./configs or built in.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as rtrain fit takes them.")] = None,
+    multirun: Annotated[
+        bool, typer.Option("--multirun", "-m", help="Check a sweep, and the first of its trials.")
+    ] = False,
+    no_data: Annotated[
+        bool, typer.Option("--no-data", help="Check the config alone: read no data, build nothing.")
+    ] = False,
+    config_dir: Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")] = None,
+) -> None:
+    """Check everything that can be checked without training: the config, its data, and what it builds.
+
+    Nothing is written and Ray is not started. The exit code is 2 if something is wrong.
+    """
+    from rtrain.config.session import Session
+    from rtrain.schemas import schemas
+
+    typed = ("rtrain", "check", config)
+    with Session(config, overrides or [], schemas(), config_dir, typed=typed) as session:
+        check_and_say(session, multirun=multirun, with_data=not no_data)
+
+
+def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
+    """Check what a command asks for, and print what was found to be right."""
+    from rtrain.checking import check_session
+    from rtrain.displays.run import make_display
+
+    with make_display() as display:
+        job = check_session(session, display, multirun=multirun, with_data=with_data)
+    which = "the first trial" if multirun else "the job"
+    if job is None:
+        say("ok: the config is right (its data was not read)")
+        return
+    data = (
+        ""
+        if job.dataset is None
+        else f" on {job.dataset.info.name} ({job.dataset.info.num_rows.get('train', 0):,} rows)"
+    )
+    say(f"ok: {which} can be trained, with {job.trainer_name}{data}")

@@ -1,0 +1,71 @@
+"""``rtrain check``: what ``fit`` would refuse is refused, and nothing is begun."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+import ray
+
+from rtrain.cli.app import run
+from rtrain.config.files.locations import config_names
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("a,y\n" + "".join(f"{one},{one % 2}\n" for one in range(50)))
+
+
+def check(line):
+    """Return the exit code of a command that leaves nothing behind."""
+    before = sorted(Path().rglob("*"))
+    code = run(shlex.split(line))
+    assert sorted(Path().rglob("*")) == before
+    assert not ray.is_initialized()
+    return code
+
+
+@pytest.mark.parametrize("config", config_names())
+def test_the_shipped_configs_are_right(config, capsys):
+    assert check(f"check {config} --no-data") == 0, capsys.readouterr().err
+
+
+TABLE = "dataset=csv dataset.path=rows.csv dataset.label=y"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check mlp",
+        "check mlp num_workers=8",
+        f"check xgboost {TABLE}",
+        "fit mlp --dry-run",
+        "check mlp lr=0.1,0.01 --multirun",
+        "fit mlp lr=0.1,0.01 --multirun --dry-run",
+    ],
+)
+def test_what_can_be_trained_is_ok(line, capsys):
+    assert check(line) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.rpartition("\n")[0].rpartition("\n")[2].startswith("ok: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "without_data", "said"),
+    [
+        ("mlp trainer.max_epoch=3", 2, "max_epochs"),
+        ("mlp lr=fast", 2, "lr"),
+        (f"xgboost {TABLE}s", 0, "y"),
+        ("mlp model.hidden=[]  trainer.optimizer._target_=torch.optim.Adamm", 2, "Adamm"),
+        ("resnet model.num_classes=2", 0, "classes"),
+        ("xgboost trainer.params.max_depht=3", 0, "max_depth"),
+        ("mlp lr=0.1,0.01", 2, "--multirun"),
+        ("mlp lr=fast,0.01 --multirun", 2, "lr"),
+    ],
+)
+def test_what_is_wrong_is_told_as_fit_tells_it(line, without_data, said, capsys):
+    assert check(f"check {line}") == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert check(f"fit {line} --dry-run") == 2
+    assert capsys.readouterr().err.replace("rtrain fit", "rtrain check").split("\n")[0] == told.split("\n")[0]
+    assert check(f"check {line} --no-data") == without_data
