@@ -323,7 +323,7 @@ def test_a_value_that_became_text_is_named_when_new_rows_are_read(load, tmp_path
 
 def test_values_that_are_still_missing_are_named_with_their_split(load, tmp_path):
     with pytest.raises(DatasetError, match=r"sales.csv \(of these the rows of train\): values are missing in 'size'"):
-        load("csv", path=write(tmp_path / "sales", sales()), **options(preprocessors=STEPS[1:2]))
+        load("csv", path=write(tmp_path / "sales", sales()), **options(preprocessors=STEPS[1:2], on_missing="error"))
 
 
 def test_arrays_have_no_columns_to_preprocess(load, tmp_path, monkeypatch):

@@ -350,8 +350,10 @@ def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_pat
     keys = {"path": write(source, tmp_path / "t", columns), "label": "y", "memory": memory}
     info = load(source, **keys, on_missing="keep").info
     assert info.missing == ("a",)
-    with pytest.raises(ConfigError, match=rf"torch trainer takes no missing values, .* a of {source}[\s\S]*=mean"):
+    with pytest.raises(ConfigError, match=rf"c of {source} are categories, and .* missing in a\.[\s\S]*=mean"):
         check_quantities("torch", info)
+    with pytest.raises(ConfigError, match=rf"torch trainer takes no missing values, .* a of {source}[\s\S]*=mean"):
+        check_quantities("torch", load(source, **keys, on_missing="keep", drop=["c"]).info)
     assert load(source, **keys, on_missing="mean").info.missing == ()
 
 

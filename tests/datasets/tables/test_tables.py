@@ -208,8 +208,9 @@ def test_wrong_columns_and_keys_are_errors(load, tmp_path, source, memory, keys,
     ],
 )
 def test_wrong_values_are_named_with_their_row(load, tmp_path, source, memory, columns, message):
+    keys = {"path": write(source, tmp_path / "t", columns), "label": "y", "memory": memory, "split": {"test": 0}}
     with pytest.raises(DatasetError, match=message):
-        load(source, path=write(source, tmp_path / "t", columns), label="y", memory=memory, split={"test": 0})
+        load(source, **keys, on_missing="error")
 
 
 def test_a_table_without_rows_is_an_error(load, tmp_path, source, memory):
