@@ -42,13 +42,9 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
 
     with make_display() as display:
         job = check_session(session, display, multirun=multirun, with_data=with_data)
-    which = "the first trial" if multirun else "the job"
     if job is None:
         say("ok: the config is right (its data was not read)")
         return
-    data = (
-        ""
-        if job.dataset is None
-        else f" on {job.dataset.info.name} ({job.dataset.info.num_rows.get('train', 0):,} rows)"
-    )
-    say(f"ok: {which} can be trained, with {job.trainer_name}{data}")
+    what, info = "the first trial" if multirun else "the job", None if job.dataset is None else job.dataset.info
+    data = "" if info is None else f" on {info.name} ({sum(info.num_rows.values()):,} rows)"
+    say(f"ok: {what} can be trained, with {job.trainer_name}{data}")

@@ -88,7 +88,9 @@ def _dataset(found: Found) -> str:
         keys["ids"] = [one.name for one in names]
     if left_out := found.used(LEFT_OUT):
         keys["drop"] = [_pattern(one.name) for one in left_out]
-    keys |= {"split": split} if (split := {name: 0.2 for name in ("val", "test") if name not in found.splits}) else {}
+    split = {name: 0.2 for name in ("val", "test") if name not in found.splits}
+    if split:
+        keys["split"] = split
     lines = [_line(key, value, comments.get(key)) for key, value in keys.items()]
     times = [one.name for one in found.used(LEFT_OUT) if one.is_time and not one.num_missing]
     if times and not found.splits:
