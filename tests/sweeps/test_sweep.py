@@ -350,7 +350,8 @@ def test_without_a_metric_of_its_own_a_sweep_takes_that_of_its_trials_in_its_dir
         ("tiny.yaml", "val/loss", "test/loss", "test/merror"),
         ("tiny.yaml", "test/mloglos", "test/mlogloss", "test/mlogloss"),
         ("lightgbm", "val/mlogloss", "val/multi_logloss", "val/multi_error"),
-        ("sklearn", "val/acc", "val/accuracy", "train/loss"),
+        ("sklearn", "val/acc", "val/accuracy", "val/loss"),
+        ("sklearn", "train/epoch_loss", "val/loss", "val/accuracy"),  # a forest tells none
     ],
 )
 @pytest.mark.parametrize("search", ["grid", "hyperopt"])
