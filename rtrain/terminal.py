@@ -55,23 +55,6 @@ def say(text: str, *, err: bool = False) -> None:
     print(printable(text, "\n\t"), file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def say_error(text: str) -> None:
-    """Print an error to the standard error; on a terminal, what is wrong and what to try have a colour.
-
-    ``NO_COLOR`` and ``TERM=dumb`` switch colours off.
-    """
-    if not sys.stderr.isatty() or "NO_COLOR" in os.environ:
-        say(text, err=True)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    shown = Text(printable(text, "\n\t"))
-    shown.highlight_regex(r"(?m)^error:|^[ |]*\^+$", "red")
-    shown.highlight_regex(r"(?m)^ *(did you mean|try):", "cyan")
-    Console(file=sys.stderr).print(shown, soft_wrap=True)
-
-
 class Notes(logging.Handler):
     """Shows warnings of rtrain as notes, but those about the terminal itself."""
 

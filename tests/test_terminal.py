@@ -1,10 +1,8 @@
 """Streams that go away while something is shown on them, and streams that a command is started without."""
 
 import fcntl
-import io
 import logging
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -12,7 +10,7 @@ import threading
 import pytest
 
 from rtrain.cli.interrupt import INTERRUPTED
-from rtrain.terminal import lasting, say_error
+from rtrain.terminal import lasting
 
 
 def a_pipe():
@@ -150,33 +148,3 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, module):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (INTERRUPTED, "")
     assert list(tmp_path.iterdir()) == []
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(
-    ("variables", "coloured"),
-    [({"TERM": "xterm-256color"}, True), ({"TERM": "dumb"}, False), ({"TERM": "xterm", "NO_COLOR": "1"}, False)],
-)
-def test_an_error_has_colours_where_a_terminal_shows_them(variables, coloured, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("sys.stderr", Terminal())
-    text = "error: no key 'x\x1b[2J'\n    rtrain fit a x=1 [red]\n                 ^^^\n  try: rtrain fit a y=1"
-    say_error(text)
-    shown = sys.stderr.getvalue()
-    bare = re.sub(r"\x1b\[[\d;]*m", "", shown)
-    assert bare == text.replace("\x1b", "\\x1b") + "\n"
-    assert re.findall(r"\x1b\[[\d;]*m([^\x1b\n]+)\x1b\[0m", shown) == (
-        ["error:", " " * 17 + "^^^", "  try:"] if coloured else []
-    )
-
-
-def test_an_error_in_a_pipe_is_plain(capsys):
-    say_error("error: x")
-    assert capsys.readouterr().err == "error: x\n"

@@ -16,8 +16,9 @@ from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.cli.runs.app import runs
 from rtrain.cli.usage.dashes import WithOverrides
 from rtrain.cli.usage.errors import HELP, Command, Group
+from rtrain.cli.usage.say_error import say_error
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.terminal import say, say_error
+from rtrain.terminal import say
 
 app = typer.Typer(
     name="rtrain",

@@ -35,7 +35,7 @@ def words_of(line, command):
     [
         ("failed", ["less", "{}/logs/driver.log"]),
         ("interrupted", ["rtrain", "resume", "{}"]),
-        ("succeeded", ["rtrain", "fit", "{}/config.yaml"]),
+        ("succeeded", ["rtrain", "runs", "show", "{}"]),
     ],
 )
 def test_the_end_of_a_run(folder, status, words):

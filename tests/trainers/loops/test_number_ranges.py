@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from rtrain.config.schema import RtrainConf
-from rtrain.config.validate import _adapter, _dataclasses
+from rtrain.config.validate import _adapter, dataclasses_in
 from rtrain.config.value_types.fields import hints_of
 from rtrain.errors import ConfigError, TargetError
 from rtrain.schemas import schemas
@@ -18,7 +18,7 @@ GROUPS = ("trainer", "dataset", "sweep", "sweep/scheduler")
 CONFS = dict.fromkeys(
     one
     for conf in (RtrainConf, *(conf for group in GROUPS for conf in schemas().group(group).values()))
-    for one in _dataclasses(conf, set())
+    for one in dataclasses_in(conf, set())
 )
 NEGATIVE = {("BoundsConf", "min"), ("BoundsConf", "max")}
 """Keys that may be below 0: metrics may."""
