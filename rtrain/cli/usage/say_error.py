@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from rtrain.printable import printable
 from rtrain.terminal import say
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def say_error(text: str) -> None:
@@ -18,9 +22,15 @@ def say_error(text: str) -> None:
         say(text, err=True)
         return
     from rich.console import Console
+
+    Console(file=sys.stderr).print(_coloured(printable(text, "\n\t")), soft_wrap=True)
+
+
+def _coloured(text: str) -> Text:
+    """Return a text with colours for what is wrong and what to try."""
     from rich.text import Text
 
-    shown = Text(printable(text, "\n\t"))
+    shown = Text(text)
     shown.highlight_regex(r"(?m)^error:|^[ |]*\^+$", "red")
     shown.highlight_regex(r"(?m)^ *(did you mean|try):", "cyan")
-    Console(file=sys.stderr).print(shown, soft_wrap=True)
+    return shown
