@@ -52,14 +52,14 @@ def test_a_config_by_another_name(typed, said):
     [("keras", "keras"), ("hf", "transformers"), ("xgb", "xgboost"), ("flax", "jax"), ("pl", "lightning")],
 )
 def test_a_trainer_by_another_name_is_tried_with_the_config_that_is_written_for_it(typed, config):
-    assert refused("mlp", f"trainer={typed}").endswith(f"try: rtrain fit {config}")
+    assert refused("mlp", f"trainer={typed}").endswith(f"try: rtrain fit {config} num_workers=0")
 
 
 @pytest.mark.parametrize("trainer", ["tensorflow", "jax", "lightning", "sklearn", "xgboost", "lightgbm"])
 def test_a_config_of_another_trainer_names_the_one_that_is_written_for_it(trainer):
     said = refused("mlp", f"trainer={trainer}")
     assert f"mlp is not written for trainer={trainer}: trainer.model is " in said
-    assert said.endswith(f"try: rtrain fit {'keras' if trainer == 'tensorflow' else trainer}")
+    assert said.endswith(f"try: rtrain fit {'keras' if trainer == 'tensorflow' else trainer} num_workers=0")
 
 
 CHOICES = {
