@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.cli.arguments import Config, ConfigDir, Overrides, with_short_names
 from rtrain.terminal import say
 
 if TYPE_CHECKING:
@@ -13,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def check(
-    config: Annotated[str, typer.Argument(help="A YAML file, or the name of a config in ./configs or built in.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as rtrain fit takes them.")] = None,
+    config: Config,
+    overrides: Overrides = None,
     multirun: Annotated[
         bool, typer.Option("--multirun", "-m", help="Check a sweep, and the first of its trials.")
     ] = False,
     no_data: Annotated[
         bool, typer.Option("--no-data", help="Check the config alone: read no data, build nothing.")
     ] = False,
-    config_dir: Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")] = None,
+    config_dir: ConfigDir = None,
 ) -> None:
     """Check everything that can be checked without training: the config, its data, and what it builds.
 
@@ -31,7 +32,7 @@ def check(
     from rtrain.schemas import schemas
 
     typed = ("rtrain", "check", config)
-    with Session(config, overrides or [], schemas(), config_dir, typed=typed) as session:
+    with Session(config, with_short_names(overrides or []), schemas(), config_dir, typed=typed) as session:
         check_and_say(session, multirun=multirun, with_data=not no_data)
 
 

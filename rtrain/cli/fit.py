@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.cli.arguments import Config, ConfigDir, Overrides, with_short_names
 from rtrain.cli.check import check_and_say
 from rtrain.terminal import check_written
 
@@ -49,17 +50,14 @@ def with_optional_values(words: Sequence[str]) -> list[str]:
 
 
 def fit(
-    config: Annotated[str, typer.Argument(help="A YAML file, or the name of a config in ./configs or built in.")],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(help="Hydra overrides: num_workers=2 optimizer.lr=0.1 dataset=mnist"),
-    ] = None,
+    config: Config,
+    overrides: Overrides = None,
     multirun: Annotated[bool, typer.Option("--multirun", "-m", help="Train every combination: lr=0.1,0.01")] = False,
     cfg: Annotated[Cfg | None, typer.Option("--cfg", "-c", help="Show the composed config and exit.")] = None,
     resolve: Annotated[bool, typer.Option("--resolve", help="With --cfg: resolve interpolations.")] = False,
     package: Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: show only this part.")] = None,
     info: Annotated[Info | None, typer.Option("--info", "-i", help="Show what Hydra knows and exit.")] = None,
-    config_dir: Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")] = None,
+    config_dir: ConfigDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, train nothing: rtrain check.")] = False,
 ) -> None:
     """Train what CONFIG describes, with OVERRIDES; options and overrides may stand in any order."""
@@ -79,15 +77,6 @@ def fit(
             check_and_say(session, multirun=multirun, with_data=True)
         else:
             _train(session, multirun)
-
-
-def with_short_names(overrides: Sequence[str]) -> Sequence[str]:
-    """Return overrides with the paths of the runs that their short names stand for: ``run.init_from=last``."""
-    if not any(word.startswith(("run.init_from=", "run.resume=")) for word in overrides):
-        return overrides
-    from rtrain.history.references import with_paths
-
-    return with_paths(overrides)
 
 
 def _train(session: Session, multirun: bool) -> None:

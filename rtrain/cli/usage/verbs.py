@@ -18,7 +18,7 @@ MEANT = {
     "check": "lint dry dryrun",
     "fit --cfg job": "config print explain compose show_config",
     "fit --multirun": "sweep tune search hpo optimize multirun grid",
-    "recipes ls": "init new create example examples template templates quickstart demo",
+    "recipes ls": "new create example examples template templates quickstart demo",
     "trainers": "models plugins frameworks backends model",
     "datasets": "data",
     "--version": "version v",
