@@ -69,12 +69,11 @@ def open_model(
         trust: Run the code that the checkpoint names, even if another account wrote it.
         needs_rows: It has to be known where rows come from.
     """
-    _words_by_key(overrides)
+    words = _words_by_key(overrides)
     folder = find_checkpoint(Path(place), checkpoint)
     check_whole(folder)
     about = read_about(folder)
     overrides = [word for one in overrides for word in _rows_of(one, about)]
-    words = _words_by_key(overrides)
     info = UNKNOWN if about.info is None or about.info.parts else about.info
     if info is UNKNOWN and needs_rows:
         _check_rows(about, folder, words, overrides)
@@ -114,7 +113,7 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     for one in expand(overrides):
         word, key = overrides[one.origin], one.key.replace("/", ".")
         if "=" not in word and kind_of(word) is not None:
-            continue
+            key = "dataset.path"
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
             message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
             raise ConfigError(message, "The model is what it is; of a loop, trainer.predictor says what predicts.")
