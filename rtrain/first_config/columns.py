@@ -64,8 +64,8 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if is_nested(kind) or not (is_numeric(kind) or is_text(kind) or pa.types.is_temporal(kind)):
         return Column(name, str(kind), values.null_count, LEFT_OUT, "neither numbers nor text")
-    missing = int(pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0)
     present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True)))
+    missing = len(values) - len(present)
     if not len(present):
         return Column(name, "nothing", missing, LEFT_OUT, "no row has a value")
     different = pc.unique(present)

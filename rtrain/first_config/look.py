@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtrain.config.files.data_files import kind_of
+from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
@@ -19,8 +19,6 @@ from rtrain.first_config.columns import Column, columns_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-TABLES = ("csv", "parquet", "json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +63,12 @@ def look_at(path: str, label: str | None) -> Found:
         raise ConfigError(f"--dataset: {path} is a folder.", "Name one of its files; the config may name the folder.")
     delimiter = delimiter_of(file) if source == "csv" else ","
     reading = _reading(source, delimiter)
-    names = reading.schema(file).names
+    schema = reading.schema(file)
+    names = schema.names
     if label is None:
         raise ConfigError("--label: the column to predict is missing.", f"There are: {', '.join(names)}")
-    check_columns([label], reading.schema(file), path, "label")
-    check_columns(list(dict.fromkeys(names)), reading.schema(file), path, "features")
+    check_columns([label], schema, path, "label")
+    check_columns(list(dict.fromkeys(names)), schema, path, "features")
     table = reading.read(file, names)
     splits, unlabelled = _beside(path, names, label, reading)
     return Found(

@@ -11,7 +11,8 @@ KINDS = {
     "libsvm": (".libsvm", ".svm", ".svmlight"),
 }
 """Which dataset reads files that end so."""
-_WITH_LABEL = ("csv", "parquet", "json")
+TABLES = ("csv", "parquet", "json")
+"""Those of tables, of which a column is the label."""
 
 
 def kind_of(file: str) -> str | None:
@@ -30,5 +31,5 @@ def words_for(file: str, has_label: bool = False) -> list[str] | None:
     kind = kind_of(file)
     if kind is None:
         return None
-    label = ["dataset.label=..."] if kind in _WITH_LABEL and not has_label else []
+    label = ["dataset.label=..."] if kind in TABLES and not has_label else []
     return [f"dataset={kind}", f"dataset.path={file}", *label]

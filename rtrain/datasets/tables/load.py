@@ -322,12 +322,9 @@ def _statistics(
         if conf.on_missing == "mean":
             spec = spec.filled(unscaled(moments.mean, spec.features, spec.categories, float("nan")))
             missing = ()
-            for split in splits.values():
-                split.reader = replace(reader, spec=spec)
     mean, std = (unscaled(one, spec.features, spec.categories, to) for one, to in zip(given, (0.0, 1.0), strict=True))
-    decided = spec.decided(missing)
-    if decided != spec:  # rows that were not looked at must not lack what a network needs
-        spec = decided
+    spec = spec.decided(missing)  # rows that were not looked at must not lack what a network needs
+    if spec is not reader.spec:
         for split in splits.values():
             split.reader = replace(reader, spec=spec)
     return (mean, std), missing, spec
