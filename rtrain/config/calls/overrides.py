@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from rtrain.config.calls.plain import plain_value
 from rtrain.config.compose.aliases import CHOOSABLE, TRIAL_SCHEDULER, expand_key
-from rtrain.config.compose.search_space import as_text
+from rtrain.config.compose.search_space import as_text, varied
 from rtrain.errors import ConfigError
 
 Overrides = str | Iterable[str] | Mapping[str, Any]
@@ -134,9 +134,7 @@ def _refuse_choice_inside(value: Any, key: str) -> None:
 
 
 def _choice(key: str, choice: Choice) -> str:
-    texts = [_text(key, plain_value(value, key)) for value in choice.values]
-    # Hydra's choice(...) takes no null, and a list of one needs it.
-    return f"{key}={','.join(texts)}" if len(texts) > 1 else f"{key}=choice({texts[0]})"
+    return varied(key, [_text(key, plain_value(value, key)) for value in choice.values])
 
 
 def _text(key: str, value: Any) -> str:

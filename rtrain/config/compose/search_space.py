@@ -223,9 +223,13 @@ def _check_interval(override: Override, low: float, high: float, *, log: bool) -
 def _params_words(key: str, value: Any) -> list[str]:
     if not isinstance(value, list | tuple):
         return expand_word(f"{key}={value}")
-    texts = [as_text(one) for one in value]
+    return expand_word(varied(key, [as_text(one) for one in value]))
+
+
+def varied(key: str, texts: Sequence[str]) -> str:
+    """Return the override that tries each of some values, which are as Hydra's grammar has them."""
     # Hydra's choice(...) takes no null, and a list of one needs it.
-    return expand_word(f"{key}={','.join(texts)}" if len(texts) > 1 else f"{key}=choice({''.join(texts)})")
+    return f"{key}={','.join(texts)}" if len(texts) > 1 else f"{key}=choice({''.join(texts)})"
 
 
 def as_text(value: Any) -> str:

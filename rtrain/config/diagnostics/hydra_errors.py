@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from traceback import walk_tb
 from typing import Any
 
 from hydra.errors import MissingConfigException, OverrideParseException
@@ -28,7 +27,7 @@ from rtrain.config.diagnostics.meant.spelled import of_sweeper
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
-from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, plain_words
+from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, merged_keys, plain_words
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unreadable_words import UnreadableWords
@@ -209,7 +208,7 @@ class _Explainer:
             return Diagnostic(plain_words(str(error)))
         section = re.search(r"is not a subclass of (\w+)", str(cause))
         key = cause.full_key or (key_of_class(section[1], self.schemas) if section else None) or ""
-        key = key or ".".join(name for name, _ in _merged(cause))
+        key = key or ".".join(name for name, _ in merged_keys(cause))
         place = self.places.in_config(match[1], key)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
@@ -224,7 +223,7 @@ class _Explainer:
                 return self._wrong_key(expand_key(split_word(place.command[place.index])[1]), place)
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
         elif problem == MIXED and isinstance(place, FileLocation):
-            is_list = isinstance(_merged(cause)[-1][1], ListConfig)
+            is_list = isinstance(merged_keys(cause)[-1][1], ListConfig)
             problem = "must be a list, not a mapping" if is_list else "must be a mapping, not a list"
         note, attempt = self.values.said_of(key, place, problem), None
         if isinstance(place, CliWord) and key:
@@ -398,9 +397,3 @@ def _of_value(problem: str, value: str) -> str:
     if problem == NO_MAPPING:
         return "must be a list of mappings" if value.startswith("[") else f"{problem}, not {mask_word(value)}"
     return problem
-
-
-def _merged(error: BaseException) -> list[tuple[str, Any]]:
-    """Return the keys at which OmegaConf gave up merging two configs, which its error lacks, and what is there."""
-    frames = [frame.f_locals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "_map_merge"]
-    return [(str(one["key"]), one["dest_node"]) for one in frames if "dest_node" in one]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from traceback import walk_tb
 from typing import Any
 
 NO_MAPPING = "must be a mapping"
@@ -101,3 +102,9 @@ def as_written(value: Any) -> str:
     """Return a value as a config has it; of a long one the beginning."""
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def merged_keys(error: BaseException) -> list[tuple[str, Any]]:
+    """Return the keys at which OmegaConf gave up merging two configs, which its error lacks, and what is there."""
+    frames = [frame.f_locals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "_map_merge"]
+    return [(str(one["key"]), one["dest_node"]) for one in frames if "dest_node" in one]

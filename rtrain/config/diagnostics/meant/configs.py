@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
+from rtrain.config.compose.search_space import full_key
 from rtrain.config.files import locations
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.secrets.masked import mask_word
@@ -24,7 +25,6 @@ def command_for(trainer: str, request: Request) -> str | None:
     """
     for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
         if {"trainer": trainer} in (read_yaml(path)[0].get("defaults") or []):
-            keys = [expand_key(split_word(word)[1]).replace("/", ".").partition(".")[0] for word in request.overrides]
-            kept = [word for word, key in zip(request.overrides, keys, strict=True) if key != "trainer"]
+            kept = [one for one in request.overrides if not f"{full_key(split_word(one)[1])}.".startswith("trainer.")]
             return shlex.join(["rtrain", "fit", path.stem, *map(mask_word, kept)])
     return None

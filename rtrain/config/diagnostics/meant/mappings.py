@@ -9,6 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from rtrain.config.compose.nodes import joined
+from rtrain.config.compose.search_space import as_text
 from rtrain.config.diagnostics.meant.words import Meaning
 
 
@@ -24,7 +25,14 @@ def leaves_in(value: str) -> dict[str, str]:
     except HydraException:
         return {}
     found = dict(_leaves(given))
-    return {} if any(isinstance(one, list) for one in found.values()) else {name: _word(found[name]) for name in found}
+    if any(isinstance(one, list) for one in found.values()):
+        return {}
+    return {name: as_text(one) for name, one in found.items()}
+
+
+def are_of(section: str, found: Mapping[str, Meaning]) -> bool:
+    """Return whether all keys that are known belong into a section under their own names, or stand at the root."""
+    return all(one.sentence is None and one.key in ("", f"{section}.{name}", name) for name, one in found.items())
 
 
 def said_of_all(found: Mapping[str, Meaning]) -> str | None:
@@ -41,10 +49,3 @@ def _leaves(given: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         return
     for name, one in given.items():
         yield from _leaves(one, joined(path, str(name)))
-
-
-def _word(value: Any) -> str:
-    """Return a value as a word of the command line has it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)

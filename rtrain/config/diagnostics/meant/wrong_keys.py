@@ -19,7 +19,7 @@ from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.composition import Composition
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
 from rtrain.config.diagnostics.meant.known_keys import KnownKeys
-from rtrain.config.diagnostics.meant.mappings import leaves_in, said_of_all
+from rtrain.config.diagnostics.meant.mappings import are_of, leaves_in, said_of_all
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, read_whole
@@ -94,8 +94,8 @@ class WrongKeys:
         own = own or self._users_own(key, place) or self._own_argument(key, place)
         if own is not None:
             return Diagnostic(message, place, None, command_with(place, own))
-        if (found := self._of_typed_mapping(key, value, place)) is not None:
-            return replace(found, message=message)
+        if (found := self._of_typed_mapping(key, value, place, message)) is not None:
+            return found
         first: Meaning | None = None
         why: str | None = None
         part = self._part_about(key)
@@ -251,15 +251,14 @@ class WrongKeys:
         for part in key.split("."):
             node = node.get(part) if isinstance(node, dict) else None
         found = self._meanings_inside(key, node if isinstance(node, dict) else {})
-        belongs = all(one.key in ("", f"{section}.{name}", name) for name, one in found.items())
-        return said_of_all(found) if not belongs or any(one.sentence for one in found.values()) else None
+        return None if are_of(section, found) else said_of_all(found)
 
     def _meanings_inside(self, key: str, given: Mapping[str, Any]) -> dict[str, Meaning]:
         """Return what the first keys in an unknown mapping mean, those of numbers aside: they name rows or classes."""
         names = [name for name in given if isinstance(name, str) and not name.isdecimal()][:MOST_INSIDE]
         return {name: next(self._meanings(f"{key}.{name}", str(given[name]), None), Meaning()) for name in names}
 
-    def _of_typed_mapping(self, key: str, value: str | None, place: CliWord) -> Diagnostic | None:
+    def _of_typed_mapping(self, key: str, value: str | None, place: CliWord, message: str) -> Diagnostic | None:
         """Return what there is to say about ``key={a: 1, b: 2}``, as about ``key.a=1 key.b=2``; None for other values.
 
         None too where nothing is known of the keys in it, or they are those of what ``key`` means.
@@ -267,13 +266,12 @@ class WrongKeys:
         given = leaves_in(value or "")
         found = self._meanings_inside(key, given)
         section = next((one.key for one in self._meanings(key, value, None)), "") if found else ""
-        belongs = all(one.key == f"{section}.{name}" or not (one.key or one.sentence) for name, one in found.items())
-        if belongs or one_edit(key, section):
+        if are_of(section, found) or one_edit(key, section):
             return None
         words = [f"{one.key}={one.value or given[name]}" for name, one in found.items() if one.key]
         if len(words) == len(given) and self.checked(place, *words) is None:
-            return Diagnostic("", place, None, command_with(place, *words))
-        return Diagnostic("", place, note=said_of_all(found))
+            return Diagnostic(message, place, None, command_with(place, *words))
+        return Diagnostic(message, place, note=said_of_all(found))
 
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         if (said := read_whole(key, self.schemas)) is not None:
