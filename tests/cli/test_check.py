@@ -59,7 +59,7 @@ def test_what_can_be_trained_is_ok(line, capsys):
         ("resnet model.num_classes=2", 0, "classes"),
         ("xgboost trainer.params.max_depht=3", 0, "max_depth"),
         ("mlp lr=0.1,0.01", 2, "--multirun"),
-        ("mlp run.init_from=last", 2, "run.init_from"),
+        ("mlp run.init_from=last", 2, "there is no run"),
         ("mlp lr=fast,0.01 --multirun", 0, "lr"),
     ],
 )
