@@ -10,6 +10,8 @@ from functools import lru_cache
 CUTOFF = 0.6
 MOST = 12
 """Most words that a hint lists."""
+START_OF_HINT = r"(?m)^ *(did you mean|try):"
+"""Matches the first words of the lines that :func:`did_you_mean` and :func:`to_try` write."""
 LONG, LONG_CUTOFF = 7, 0.8
 """Letters from which on a part of a name may have several wrong ones, and how alike it still has to be."""
 

@@ -30,7 +30,9 @@ def _coloured(text: str) -> Text:
     """Return a text with colours for what is wrong and what to try."""
     from rich.text import Text
 
+    from rtrain.config.did_you_mean import START_OF_HINT
+
     shown = Text(text)
     shown.highlight_regex(r"(?m)^error:|^[ |]*\^+$", "red")
-    shown.highlight_regex(r"(?m)^ *(did you mean|try):", "cyan")
+    shown.highlight_regex(START_OF_HINT, "cyan")
     return shown
