@@ -559,7 +559,8 @@ ABOUT_OTHERS = (
 @pytest.mark.parametrize("config", ["mlp", "xgboost"])
 @pytest.mark.parametrize("section", ABOUT_OTHERS)
 def test_the_length_of_something_else_is_not_that_of_the_run(section, config):
-    for name in LENGTHS:
+    first = ABOUT_OTHERS.index(section) + len(config)
+    for name in (LENGTHS * 4)[first : first + 2]:  # each name in several sections
         said = refused(config, f"{section}.{name}=3")
         assert not re.search(r"try: .*trainer\.(max_\w+|num_boost_round)=3", said), said
 

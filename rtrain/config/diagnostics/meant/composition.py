@@ -35,9 +35,11 @@ class Composition:
         for group in CHOOSABLE:
             node = self.nodes.get(group) if self.nodes is not None else None
             usual = DEFAULT_PLUGINS.get(group)
-            is_left_out = self.nodes is not None and group not in self.nodes
-            given = usual if is_left_out else self._declared(group)
-            found[group] = node.get("type", usual) if isinstance(node, DictConfig) else given
+            if isinstance(node, DictConfig):
+                found[group] = node.get("type", usual)
+            else:
+                is_left_out = self.nodes is not None and group not in self.nodes
+                found[group] = usual if is_left_out else self._declared(group)
         return found
 
     def _declared(self, group: str) -> str | None:
