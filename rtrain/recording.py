@@ -103,14 +103,26 @@ def recorded(
             finally:
                 prepared.stop.ending = True
                 manifest.ended_at = utc_now()
-                train = time.monotonic() - began
-                manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
+                _note_times(recorder, prepared.seconds, began)
                 recorder.close()
                 calls.finish(outcome_of(run_dir, manifest), *_patience(prepared))
                 _end_trackers(trackers, prepared.stop, recorder)
                 if mirror is not None:
                     _end_mirror(mirror, patience, prepared.stop, recorder)
                 observer.ended(run_dir, manifest)
+
+
+def _note_times(recorder: Recorder, prepare: float, began: float) -> None:
+    """Note how long the stages of this process took; the start of the workers is a part of the training.
+
+    Args:
+        recorder: Of the run.
+        prepare: Seconds before there was a run directory.
+        began: When there was one, by :func:`time.monotonic`.
+    """
+    now = time.monotonic()
+    times = {"start": (recorder.attempt_began or now) - began, "train": now - began, "total": prepare + now - began}
+    recorder.manifest.timings_seconds |= {name: round(seconds, 3) for name, seconds in times.items()}
 
 
 def is_shown_directly(prepared: Prepared) -> bool:

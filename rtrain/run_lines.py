@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,36 @@ from rtrain.storage.stores import is_url
 
 DIGITS = 4
 SPEED = "train/rows_per_second"
+NO_RESULTS = ("train/lr", SPEED)
+LOSSES = ("logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1")
+"""Names of losses in libraries whose loss may be one of them."""
+SAME = 1e-6
+"""Largest share by which two numbers differ that are one."""
+ROUNDS = "num_boost_round"
+"""The key of trainers whose epochs and steps are rounds."""
 
 
+@dataclass(frozen=True)
 class Limits:
-    """How far a run is to go, where the config says so."""
+    """How far a run is to go, where the config says so, and what its epochs are called."""
 
-    def __init__(self, max_epochs: int | None, max_steps: int | None) -> None:
-        self.max_epochs, self.max_steps = max_epochs, max_steps
-        self.began = time.monotonic()
+    max_epochs: int | None
+    max_steps: int | None
+    unit: str = "epoch"
 
     @classmethod
     def of(cls, manifest: Manifest) -> Limits:
         """Read the limits from the config in the manifest."""
         trainer = manifest.config.get("trainer") or {}
-        own = trainer.get("train_loop") is not None  # a custom loop decides on its number of epochs
-        return cls(None if own else trainer.get("max_epochs"), trainer.get("max_steps"))
+        if trainer.get("train_loop") is not None:  # a custom loop decides on its number of epochs
+            return cls(None, trainer.get("max_steps"))
+        if ROUNDS in trainer:
+            return cls(trainer[ROUNDS], None, "round")
+        return cls(trainer.get("max_epochs"), trainer.get("max_steps"))
+
+    def place(self, epoch: int) -> str:
+        """Return where a run is: ``epoch 2/15``, ``round 7/100``."""
+        return f"{self.unit} {epoch}" + (f"/{self.max_epochs}" if self.max_epochs else "")
 
 
 def is_milestone(event: Event) -> bool:
@@ -40,16 +55,36 @@ def is_milestone(event: Event) -> bool:
 
 def event_line(event: Event, limits: Limits) -> str:
     """Return one line for a report: where it is, and its metrics."""
-    place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
-    shown_already = {"epoch": event.epoch, "step": event.step}  # loops report them as metrics too
-    told = {
-        name: value
-        for name, value in event.metrics.items()
-        if name not in ("train/lr", SPEED) and shown_already.get(name) != value
-    }
+    step = [] if limits.unit == "round" else [f"step {event.step}"]
     rate = event.metrics.get(SPEED)
-    speed = "" if rate is None else f"  {rate:,.0f} rows/s"
-    return f"{place}  step {event.step}  {metrics_text(told)}{speed}"
+    speed = [] if rate is None else [f"{rate:,.0f} rows/s"]
+    return "  ".join([limits.place(event.epoch), *step, metrics_text(told_metrics(event)), *speed])
+
+
+def told_metrics(event: Event) -> dict[str, float | None]:
+    """Return the metrics of a report that its line tells; it tells the place and the speed, too."""
+    shown_already = {"epoch": event.epoch, "step": event.step}  # loops report them as metrics too
+    told = _told_once(event.metrics)
+    return {name: value for name, value in told.items() if value is None or shown_already.get(name) != value}
+
+
+def _told_once(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return what metrics say, each fact once: an error is what accuracy lacks to 1, and the loss has another name too.
+
+    Learning rate and speed are left out.
+    """
+    return {name: value for name, value in metrics.items() if name not in NO_RESULTS and not _is_told(name, metrics)}
+
+
+def _is_told(name: str, metrics: Mapping[str, float | None]) -> bool:
+    split, _, what = name.rpartition("/")
+    value, loss = metrics[name], metrics.get(f"{split}/loss")
+    accuracy = metrics.get(f"{split}/accuracy")
+    if what == "loss":
+        return f"{split}/epoch_loss" in metrics
+    if what in ("error", "merror"):
+        return value is not None and accuracy is not None and abs(1 - value - accuracy) < SAME
+    return what in LOSSES and value is not None and loss is not None and abs(value - loss) < SAME * abs(loss)
 
 
 def metrics_text(metrics: Mapping[str, float | None]) -> str:
@@ -82,11 +117,12 @@ def _data_text(data: Mapping[str, Any]) -> str:
 
 
 def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
-    """Return the end of every run: result, best metric, checkpoint, run directory, next command."""
+    """Return the end of every run: result, times, best metric, checkpoint, run directory, next command."""
     newest = f"checkpoints/{manifest.checkpoints[-1]['name']}" if manifest.checkpoints else None
     checkpoint = manifest.best_checkpoint or newest
     return [
         _result_line(manifest),
+        *_times_line(manifest),
         _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
         f"run         {shown(run_dir)}",
@@ -102,12 +138,30 @@ def _result_line(manifest: Manifest) -> str:
     return f"{ended}; its copy is NOT COMPLETE" if manifest.lacks_copy else ended
 
 
+def _times_line(manifest: Manifest) -> list[str]:
+    """Return how long each stage took, where that is known."""
+    times = manifest.timings_seconds
+    if not {"prepare", "start", "train"} <= times.keys():
+        return []
+    parts = {"preparing": times["prepare"], "starting workers": times["start"]}
+    if not manifest.resources["num_workers"]:
+        del parts["starting workers"]
+    parts["training"] = times["train"] - times["start"]
+    return [f"time        {', '.join(f'{what} {seconds:.1f} s' for what, seconds in parts.items())}"]
+
+
 def _best_line(manifest: Manifest) -> str:
     """Return the best value of the metric that decides; the last values where none does."""
     best = manifest.best or {}
     if best.get("value") is None:
-        return f"last        {metrics_text(manifest.metrics) or 'none'}"
-    return f"best        {best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
+        return f"last        {metrics_text(_told_once(manifest.metrics)) or 'none'}"
+    limits, model = Limits.of(manifest), manifest.model
+    is_older = best["epoch"] == model.get("num_rounds") and model.get("best_round") != best["epoch"]
+    if is_older and model.get("best_value") is not None:
+        now = f"the model has all {best['epoch']}: {number_text(best['value'])}"
+        return f"best        {best['monitor']} {number_text(model['best_value'])} (round {model['best_round']}; {now})"
+    place = f"{limits.unit} {best['epoch']}" + ("" if limits.unit == "round" else f", step {best['step']}")
+    return f"best        {best['monitor']} {number_text(best['value'])} ({place})"
 
 
 def next_command(run_dir: Path, manifest: Manifest) -> str:

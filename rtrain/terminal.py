@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from rtrain.errors import RtrainError
 from rtrain.printable import printable
+from rtrain.wrapping import fitted
 
 _lost: dict[int, OSError] = {}
 """Why what was written to a descriptor since has gone nowhere."""
@@ -52,7 +53,8 @@ def say(text: str, *, err: bool = False) -> None:
         text: One or more lines; names and messages in it may come from files of other accounts.
         err: Print it to the standard error.
     """
-    print(printable(text, "\n\t"), file=sys.stderr if err else sys.stdout, flush=True)
+    stream = sys.stderr if err else sys.stdout
+    print(fitted(printable(text, "\n\t"), stream), file=stream, flush=True)
 
 
 class Notes(logging.Handler):

@@ -42,7 +42,7 @@ LAYERS = [
     {"runs"},
     {"errors"},
     {"models"},
-    {"printable", "variables"},
+    {"printable", "variables", "wrapping"},
 ]
 """From top to bottom; a layer imports only layers below it, and siblings don't import each other."""
 BUILT_ON_TORCH = ("lightning", "transformers")

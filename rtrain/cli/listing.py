@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
 from rtrain.terminal import check_written, say
+from rtrain.wrapping import room
 
 if TYPE_CHECKING:
     from rtrain.plugins import PluginInfo
@@ -48,7 +50,7 @@ def _print_keys(conf: type, group: str) -> None:
     for key in key_docs(conf):
         default = "" if key.default is None else f" = {key.default}"
         say(f"\n{group}.{key.name}: {key.kind}{default}")
-        for line in wrap(key.text, 100):
+        for line in wrap(key.text, room(100, 4, sys.stdout)):
             say(f"    {line}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rtrain.displays.report_lines import Thinning
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
@@ -55,6 +56,7 @@ class PlainDisplay(PlainLines):
     def started(self, run_dir: Path, manifest: Manifest) -> None:
         """Print what starts."""
         self._limits = Limits.of(manifest)
+        self._thinning = Thinning(self._limits)
         self._print(start_line(run_dir, manifest))
 
     def progress(self, record: ProgressRecord) -> None:
@@ -62,9 +64,11 @@ class PlainDisplay(PlainLines):
 
     def event(self, event: Event) -> None:
         """Print one line at the end of an epoch or evaluation."""
-        if is_milestone(event):
+        if is_milestone(event) and self._thinning.shows(event):
             self._print(event_line(event, self._limits))
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
-        """Print the five lines that end every run."""
+        """Print the lines that end every run."""
+        if (last := self._thinning.last()) is not None:
+            self._print(event_line(last, self._limits))
         self._print("\n".join(end_lines(run_dir, manifest)))

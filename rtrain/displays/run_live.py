@@ -27,12 +27,14 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from rtrain.displays.report_lines import ReportColumns, Thinning
 from rtrain.printable import printable
-from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, number_text, start_line
+from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, number_text, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import ProgressRecord
+from rtrain.wrapping import wrapped
 
 STATUS_COLOURS = {"succeeded": "green", "failed": "red"}
 """Others are yellow: the run can be resumed."""
@@ -63,13 +65,6 @@ def plain(text: str) -> Text:
     return Text(printable(text, "\n\t"))
 
 
-def _coloured_end(lines: Sequence[str], status: str) -> Text:
-    """Return the lines that end a run, the status in the colour of how it ended."""
-    text = plain("\n".join(lines))
-    text.highlight_regex(rf"(?m)(?<=^result      ){re.escape(status)}", STATUS_COLOURS.get(status, "yellow"))
-    return text
-
-
 class LiveScreen(ABC):
     """The lowest lines of a terminal, drawn again and again; what is printed meanwhile stands above them."""
 
@@ -91,15 +86,26 @@ class LiveScreen(ABC):
 
     def notice(self, text: str) -> None:
         """Print a line above the live part."""
-        self._console.print(Text.assemble(("note", "yellow"), ": ", plain(text)))
+        note = plain(self._wrapped(f"note: {text}"))
+        note.stylize("yellow", 0, len("note"))
+        self._console.print(note, soft_wrap=True)
 
     def printed(self, text: str) -> None:
         """Print what workers have printed above the live part."""
-        self._say(text)
+        self._console.print(plain(text), soft_wrap=True)
 
     def _say(self, text: str) -> None:
         """Print lines above the live part."""
-        self._console.print(plain(text), soft_wrap=True)
+        self.printed(self._wrapped(text))
+
+    def _say_end(self, lines: Sequence[str], status: str) -> None:
+        """Print the lines that end a run or a sweep, the status in the colour of how it ended."""
+        text = plain(self._wrapped("\n".join(lines)))
+        text.highlight_regex(rf"(?m)(?<=^result      ){re.escape(status)}", STATUS_COLOURS.get(status, "yellow"))
+        self._console.print(text, soft_wrap=True)
+
+    def _wrapped(self, text: str) -> str:
+        return wrapped(printable(text, "\n\t"), self._console.width)
 
     @abstractmethod
     def _render(self) -> RenderableType:
@@ -125,7 +131,11 @@ class LiveDisplay(LiveScreen):
         self._metrics: dict[str, float | None] = {}
         self._rows: deque[tuple[float, int]] = deque()
         self._task: TaskID | None = None
-        self._limits = Limits(None, None)
+        self._manifest: Manifest | None = None
+        self._begin(Limits(None, None))
+
+    def _begin(self, limits: Limits) -> None:
+        self._limits, self._thinning, self._columns = limits, Thinning(limits), ReportColumns(limits)
 
     def stage(self, name: str) -> None:
         """Show what happens before training."""
@@ -133,7 +143,8 @@ class LiveDisplay(LiveScreen):
 
     def started(self, run_dir: Path, manifest: Manifest) -> None:
         """Print what starts, and wait for the workers."""
-        self._limits = Limits.of(manifest)
+        self._manifest = manifest
+        self._begin(Limits.of(manifest))
         self._metrics.clear()
         self._rows.clear()
         self._say(start_line(run_dir, manifest))
@@ -149,18 +160,19 @@ class LiveDisplay(LiveScreen):
         total = self._limits.max_steps
         if total is None and per_epoch and self._limits.max_epochs:
             total = per_epoch * self._limits.max_epochs
-        epoch = f"epoch {record.epoch + 1}" + (f"/{self._limits.max_epochs}" if self._limits.max_epochs else "")
         detail = f"step {record.step}" + (f"/{total}" if total else "") + self._rate()
-        self._describe(epoch, detail=detail, completed=record.step, total=total)
+        self._describe(self._limits.place(record.epoch + 1), detail=detail, completed=record.step, total=total)
 
     def event(self, event: Event) -> None:
         """Show new metrics; keep a line of each epoch. Of a loop of the user's, reports are all that is known."""
         self._metrics.update(event.metrics)
         if not self._rows:
             total = self._limits.max_steps
-            self._describe(f"epoch {event.epoch}", f"step {event.step}", completed=event.step, total=total)
-        if is_milestone(event):
-            self._say(event_line(event, self._limits))
+            self._describe(
+                f"{self._limits.unit} {event.epoch}", f"step {event.step}", completed=event.step, total=total
+            )
+        if is_milestone(event) and self._thinning.shows(event):
+            self._say_report(event)
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Print the end of the run and clear the bar."""
@@ -168,7 +180,16 @@ class LiveDisplay(LiveScreen):
             self._progress.remove_task(self._task)
             self._task = None
         self._metrics.clear()
-        self._console.print(_coloured_end(end_lines(run_dir, manifest), manifest.status), soft_wrap=True)
+        if (last := self._thinning.last()) is not None:
+            self._say_report(last)
+        self._say_end(end_lines(run_dir, manifest), manifest.status)
+
+    def _say_report(self, event: Event) -> None:
+        line = plain(
+            self._columns.line(event, None if self._manifest is None else self._manifest.best, self._console.width)
+        )
+        line.highlight_regex(r"\S+\*(?= |$)", "green")
+        self._console.print(line, soft_wrap=True)
 
     def _describe(self, text: str, detail: str, completed: int = 0, total: int | None = None) -> None:
         text = printable(text)
@@ -184,5 +205,7 @@ class LiveDisplay(LiveScreen):
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))
         for name, value in self._metrics.items():
+            if name in (SPEED, "train/epoch_loss"):  # the bar, and the lines of epochs, say it
+                continue
             table.add_row(Text(printable(name), style="dim"), number_text(value))
         return Group(self._progress, table)

@@ -51,7 +51,7 @@ class LiveSweepDisplay(LiveScreen):
     def sweep_ended(self, record: SweepRecord) -> None:
         """Print what came of it, and end the table."""
         self._record = None
-        self._say("\n".join(end_lines(record)))
+        self._say_end(end_lines(record), record.status)
 
     def _render(self) -> Group | Text:
         if self._record is None:

@@ -91,6 +91,8 @@ class Recorder:
         self.retention = retention
         self._lock = fork_safe_lock()
         self._written = 0.0
+        self.attempt_began: float | None = None
+        """When workers first were there, by :func:`time.monotonic`."""
         self._is_closed = False
         self._config, self._run_lock, self._output = config, run_lock, output
         self._news: list[Callable[[], None]] = []
@@ -225,6 +227,8 @@ class Recorder:
         values.update(event.values)
 
     def _take_attempt(self, record: AttemptRecord) -> None:
+        if self.attempt_began is None:
+            self.attempt_began = time.monotonic()
         if self.manifest.attempts:
             # Without a checkpoint, the reports of step 0 come again as well.
             again = record.from_step == 0 and not record.from_checkpoint

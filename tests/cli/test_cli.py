@@ -91,11 +91,11 @@ def test_options_may_stand_between_overrides(capsys):
     assert "num_workers: 3" in capsys.readouterr().out
 
 
-def test_a_run_ends_with_five_lines_and_the_same_record(capsys, tmp_path):
+def test_a_run_ends_with_six_lines_and_the_same_record(capsys, tmp_path):
     words = ["fit", "mlp", "num_workers=0", "epochs=2", f"run.root_dir={tmp_path}"]
     assert run(words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[-5:]] == ["result", "best", "checkpoint", "run", "next"]
+    assert [line.split()[0] for line in lines[-6:]] == ["result", "time", "best", "checkpoint", "run", "next"]
     assert [line.split()[1] for line in lines if line.startswith("epoch")] == ["1/2", "2/2"]
     (path,) = (tmp_path / "mlp").iterdir()
     assert json.loads((path / "manifest.json").read_text())["status"] == "succeeded"

@@ -3,15 +3,17 @@
 import io
 import re
 import threading
+from dataclasses import replace
 
 import pytest
 from processes import fork_ends
 from rich.console import Console
 
-from rtrain.displays.run_live import LiveDisplay, _coloured_end, clock
+from rtrain.displays.run_live import LiveDisplay, clock
 from rtrain.run_lines import Limits
 from rtrain.runs.events import Event
 from rtrain.runs.records import ProgressRecord
+from rtrain.testing.workers import make_manifest
 
 
 @pytest.fixture
@@ -109,7 +111,26 @@ def test_a_fork_prints_while_a_thread_draws(display, monkeypatch):
 
 @pytest.mark.parametrize(("status", "colour"), [("succeeded", "32"), ("failed", "31"), ("interrupted", "33")])
 def test_the_end_of_a_run_has_the_colour_of_its_status(status, colour):
-    text = _coloured_end([f"result      {status} after 3 s: {status} it says", "best        a 1"], status)
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
-    console.print(text)
+    LiveDisplay(console)._say_end([f"result      {status} after 3 s: {status} it says", "best        a 1"], status)
     assert [one.split(";")[-1] for one in re.findall(rf"\x1b\[([\d;]+)m{status}", console.file.getvalue())] == [colour]
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_terminal_never_breaks_what_a_run_shows_inside_a_word(width, tmp_path):
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=width)
+    display = LiveDisplay(console)
+    manifest = replace(
+        make_manifest(),
+        status="succeeded",
+        resources={"num_workers": 2},
+        timings_seconds={"prepare": 1, "start": 2, "train": 3, "total": 4},
+    )
+    display.started(tmp_path, manifest)
+    display.notice(f"a word and another one {'and one ' * 30}")
+    metrics = {f"val/metric_{number}": number / 3 for number in range(9)}
+    display.event(Event.at(0, step=1, epoch=1, metrics={**metrics, "train/epoch_loss": 1.0}))
+    display.ended(tmp_path, manifest)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line.rstrip()) <= width or len(line.split()) <= 2 for line in lines), lines
+    assert any(line.startswith("time ") for line in lines)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rtrain.printable import printable
 from rtrain.terminal import say
+from rtrain.wrapping import fitted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,7 +24,7 @@ def say_error(text: str) -> None:
         return
     from rich.console import Console
 
-    Console(file=sys.stderr).print(_coloured(printable(text, "\n\t")), soft_wrap=True)
+    Console(file=sys.stderr).print(_coloured(fitted(printable(text, "\n\t"), sys.stderr)), soft_wrap=True)
 
 
 def _coloured(text: str) -> Text:

@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 
 from rtrain.config.calls.overrides import Given, is_free, value_of
 from rtrain.config.files.locations import Primary
+from rtrain.wrapping import room
 
 OPTIONS = ("config", "overrides", "config_dir", "quiet")
 """Keywords that are parameters, not keys of the config."""
@@ -61,7 +62,7 @@ class Call:
         """
         head, pieces = self._head(), self._pieces(words)
         marked = self._order(words).index(marked) if marked >= 0 else marked
-        if len(_joined(head, pieces)) > MAX_WIDTH and marked >= 0:
+        if len(_joined(head, pieces)) > room(MAX_WIDTH, 4) and marked >= 0:
             more = [("", "...", "")] if marked + 1 < len(pieces) else []
             head, pieces, marked = f"rtrain.{self.function}(...", [("", pieces[marked][1], ""), *more], 0
         if marked < 0:

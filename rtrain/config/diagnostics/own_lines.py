@@ -14,12 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rtrain.config.diagnostics.screen import MAX_WIDTH
+from rtrain.config.diagnostics.screen import MARGIN, MAX_WIDTH
 from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked_lines import masked_lines
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.errors import first_line, quoted_traceback, text_of
+from rtrain.wrapping import room
 
 MOST_LINES = 3
 """Own frames that are shown: the innermost ones."""
@@ -243,6 +244,7 @@ def _source(file: str, number: int) -> str:
 
 def _within_width(text: str, start: int, end: int) -> tuple[str, int, int]:
     """Return the part of a line that fits, with what the carets point at."""
-    left = 0 if end <= MAX_WIDTH else max(0, min(start - MAX_WIDTH // 4, len(text) - MAX_WIDTH))
-    part = text[left : left + MAX_WIDTH]
+    most = room(MAX_WIDTH, MARGIN)
+    left = 0 if end <= most else max(0, min(start - most // 4, len(text) - most))
+    part = text[left : left + most]
     return part, start - left, min(end - left, len(part))

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rtrain.config.secrets.masked_lines import masked_lines, masked_message
+from rtrain.wrapping import room
 
 if TYPE_CHECKING:
     from rtrain.config.calls.call import Call
 
 CONTEXT_LINES = 1
 MAX_WIDTH = 116
+MARGIN = 11
+"""Characters before a line of a file, with its number."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,9 @@ class FileLocation:
             if here or lines[number].strip():
                 out.append(f"  {'>' if here else ' '} {number + 1:>4} | {_plain(lines[number])}".rstrip())
             if here:
-                column = min(self.column, MAX_WIDTH)
-                out.append(f"         | {' ' * column}{'^' * max(min(self.width, MAX_WIDTH - column), 1)}")
+                most = room(MAX_WIDTH, MARGIN)
+                column = min(self.column, most)
+                out.append(f"         | {' ' * column}{'^' * max(min(self.width, most - column), 1)}")
         return out
 
 
@@ -61,10 +65,11 @@ class CliWord:
             return self.call.render(self.command[first:], max(self.index - first, -1))
         before, word = " ".join(self.command[: self.index]), self.command[self.index]
         after = self.command[self.index + 1 :]
-        if len(before) + len(word) > MAX_WIDTH - 8:
+        most = room(MAX_WIDTH, 4)
+        if len(before) + len(word) > most - 8:
             before = " ".join([*self.command[: min(3, self.index)], "..."])
         line = " ".join([before, word, *after])
-        if len(line) > MAX_WIDTH:
+        if len(line) > most:
             line = f"{before} {word}" + (" ..." if after else "")
         return [f"    {line}", f"    {' ' * (len(before) + 1)}{'^' * len(word)}"]
 
@@ -78,4 +83,4 @@ def render(message: str, spot: FileLocation | CliWord | None = None) -> str:
 
 def _plain(line: str) -> str:
     """Return ``line`` with tabs as one column each, so that carets stay below what they point at."""
-    return line.replace("\t", " ")[:MAX_WIDTH]
+    return line.replace("\t", " ")[: room(MAX_WIDTH, MARGIN)]

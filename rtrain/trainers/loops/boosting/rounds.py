@@ -332,7 +332,7 @@ class Rounds:
         """
         progress = self.progress
         before = {"rounds_before": progress.rounds_before} if progress.rounds_before else {}
-        facts = {"num_rounds": progress.step, "best_round": progress.best_round, **before}
+        facts = {"num_rounds": progress.step, "best_round": progress.best_round, "best_value": progress.best, **before}
         self._worker.describe_model({**facts, "feature_importance": importance})
         if progress.step and not importance.get("weight"):
             self._worker.notice(
