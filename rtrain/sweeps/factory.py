@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from rtrain.config.composed import Composed
@@ -15,7 +16,7 @@ from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Objective, Search
 from rtrain.searches.registry import SEARCHES
-from rtrain.trainers.loops.directions import monitored, not_reported
+from rtrain.trainers.loops.directions import Directions, monitored, not_reported
 from rtrain.trainers.registry import has_own_loop, trainer_of
 
 Reported = Callable[[], "Sequence[str] | None"]
@@ -36,10 +37,11 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
     metrics, modes = listed(conf.metric), listed(conf.mode)
     best, trainer = probe.conf.run.checkpoint.best, probe.conf.trainer
     named = monitored(best, trainer)
+    known = trainer_of(probe.resolved["trainer"]).directions(trainer, probe.builder).configured(best, trainer)
     if not metrics and modes != ["auto"]:
         raise ConfigError(
             f"sweep.mode={','.join(modes)} is for a metric, and sweep.metric names none.",
-            f"Add it, {_example(reported)}, or leave the mode out.",
+            f"Add it, {_example(reported, modes[0], known)}, or leave the mode out.",
         )
     if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [named], ["auto"]
@@ -51,7 +53,6 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         )
     if "auto" not in modes or not metrics:
         return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
-    known = trainer_of(probe.resolved["trainer"]).directions(trainer, probe.builder).configured(best, trainer)
     if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
         check_reported(metrics, reported())  # a name that is wrong has no direction
     return [
@@ -156,6 +157,11 @@ def _unknown_goal(why: str, reported: Reported) -> ConfigError:
     return ConfigError(f"sweep.metric: {why}.", to_try(_example(reported)))
 
 
-def _example(reported: Reported) -> str:
-    """Return the word that names a metric which the trials report, or its form where only they know their metrics."""
-    return f"sweep.metric={next(iter(reported() or ()), 'METRIC')}"
+def _example(reported: Reported, mode: str = "auto", known: Directions | None = None) -> str:
+    """Return the word that names a metric which the trials report, or its form where only they know their metrics.
+
+    One whose direction is the given mode is preferred.
+    """
+    names = reported() or ()
+    fitting = (name for name in names if known is not None and known.of(name) == mode)
+    return f"sweep.metric={next(chain(fitting, names), 'METRIC')}"

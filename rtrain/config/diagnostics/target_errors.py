@@ -51,6 +51,8 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
         attempt = command_with(typed, *words) if isinstance(typed, CliWord) and words and "{" not in words[0] else None
         note = note or in_brackets(place.value if place is not None else None)
         return Diagnostic(error.message, place, None, attempt, note).as_error()
+    if unbuilt is not None and (chosen := wrong.chosen_by_name(place)) is not None:
+        return Diagnostic(error.message, place, None, chosen).as_error()
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
         attempt, is_default = _fitting(wrong, error, place), note is None or note.startswith(DEFAULT)

@@ -41,7 +41,7 @@ OURS = {
     "seed": "run.seed",
     "data_seed": "run.seed",
     "use_cpu": "scaling.use_gpu",
-    "report_to": "the run directory",
+    "report_to": "run.loggers",
     "resume_from_checkpoint": "rtrain's own resuming",
 }
 

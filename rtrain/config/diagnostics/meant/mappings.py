@@ -12,6 +12,9 @@ from rtrain.config.compose.nodes import joined
 from rtrain.config.compose.search_space import as_text
 from rtrain.config.diagnostics.meant.words import Meaning
 
+NAMES = ("name", "type", "kind", "class", "class_name", "algorithm")
+"""What tools call the key that names the class of a part."""
+
 
 def leaves_in(value: str) -> dict[str, str]:
     """Return what a typed mapping gives, as words have it, by keys with dots: ``{a: {b: 1}}`` is ``{"a.b": "1"}``.
@@ -28,6 +31,22 @@ def leaves_in(value: str) -> dict[str, str]:
     if any(isinstance(one, list) for one in found.values()):
         return {}
     return {name: as_text(one) for name, one in found.items()}
+
+
+def chosen_by_name(section: str, given: Mapping[str, str]) -> list[str]:
+    """Return the words in which the name in a mapping chooses an option: ``optimizer=adam optimizer.lr=0.1``.
+
+    None if it has no name, or more than one.
+
+    Args:
+        section: The key whose value the mapping is, as it was typed.
+        given: What the mapping gives, by keys with dots.
+    """
+    names = [name for name in given if name in NAMES]
+    if len(names) != 1:
+        return []
+    others = [f"{section}.{name}={value}" for name, value in given.items() if name not in names]
+    return [f"{section}={given[names[0]].lower()}", *others]
 
 
 def are_of(section: str, found: Mapping[str, Meaning]) -> bool:

@@ -19,7 +19,7 @@ from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.composition import Composition
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
 from rtrain.config.diagnostics.meant.known_keys import KnownKeys
-from rtrain.config.diagnostics.meant.mappings import are_of, leaves_in, said_of_all
+from rtrain.config.diagnostics.meant.mappings import are_of, chosen_by_name, leaves_in, said_of_all
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, read_whole
@@ -218,12 +218,20 @@ class WrongKeys:
         typed = place.command[place.index]
         if self._users_own(key, place) is not None:
             return Diagnostic(no_key(key, None), place, None, command_with(place, f"+{typed.lstrip('+')}"))
+        if (attempt := self.chosen_by_name(place)) is not None:
+            return Diagnostic(no_key(key, None), place, None, attempt)
         found = self._in_a_file(key, place, owner)
         is_far = found.meant is not None and "." in found.meant and _holds(typed, key)
         wrong = re.escape(key if is_far else key.rpartition(".")[2])
         word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", typed)
         is_meant = found.meant is not None and ":" not in found.meant and self.checked(place, word) is None
         return replace(found, attempt=command_with(place, word)) if is_meant else found
+
+    def chosen_by_name(self, place: CliWord) -> str | None:
+        """Return the command in which the name in a typed mapping chooses an option; None if none is called so."""
+        _, key, value = split_word(place.command[place.index])
+        words = chosen_by_name(key, leaves_in(value or ""))
+        return command_with(place, *words) if words and self.checked(place, *words) is None else None
 
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
         if note := self.known.other_plugin(key):
