@@ -23,13 +23,13 @@ PARTS = [
 )
 def test_the_name_in_a_mapping_chooses_an_option(part, name, value, others, tried, capsys):
     given = f"{name}: {value}" + (f", {others}" if others else "")
-    assert run(["check", "mlp", f"{part}={{{given}}}", "--no-data"]) != 0
+    assert run(["check", "mlp", f"{part}={{{given}}}"]) != 0
     assert f" mlp {tried}" in capsys.readouterr().err.partition("try: ")[2]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_option_is_not_tried(name, capsys):
-    assert run(["check", "mlp", f"optimizer={{{name}: lookahead, lr: 0.1}}", "--no-data"]) != 0
+    assert run(["check", "mlp", f"optimizer={{{name}: lookahead, lr: 0.1}}"]) != 0
     assert "try:" not in capsys.readouterr().err
 
 
