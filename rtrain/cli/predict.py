@@ -14,7 +14,7 @@ from rtrain.terminal import check_written, say
 if TYPE_CHECKING:
     from rtrain.evaluation import Evaluation
 
-Place = Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP} Or the folder of a checkpoint.")]
+Place = Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP} Or a checkpoint, or a sweep: its best trial.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(help="Changes of the dataset of training: dataset.path=new.parquet; or num_workers=4 to use Ray."),

@@ -18,6 +18,7 @@ from rtrain.history.index import list_rows
 from rtrain.history.places import SWEEP
 from rtrain.history.query.quantities import time_text
 from rtrain.history.rows import Row
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.storage.stores import is_url
 
 MOST_LISTED = 12
@@ -63,10 +64,19 @@ def find_run(text: str, folders: Sequence[str] = ()) -> Path:
 
 
 def find_model(text: str) -> Path:
-    """Return what ``find_run`` returns; where a short name stands for a sweep, its best trial."""
-    found = find_run(text)
+    """Return what ``find_newest`` returns; of a sweep, its best trial."""
+    found = find_newest(text)
     best = found / "best"
-    return best if (found / SWEEP).is_file() and best.is_dir() and not os.path.lexists(text) else found
+    return best if (found / SWEEP).is_file() and best.is_dir() else found
+
+
+def find_newest(text: str) -> Path:
+    """Return what ``find_run`` returns; of a folder that holds runs, and is none, the newest one: ``runs/mlp``."""
+    found = find_run(text)
+    if (found / SWEEP).is_file() or (found / MANIFEST).is_file():
+        return found
+    runs = {path.parent for path in found.glob(f"*/{MANIFEST}")}
+    return max(runs, key=lambda run: (run / MANIFEST).stat().st_mtime, default=found)
 
 
 def with_paths(overrides: Sequence[str]) -> list[str]:
@@ -93,8 +103,8 @@ def _with_path(word: str) -> str:
 
 
 def run_or_url(text: str) -> str:
-    """Return what ``find_run`` returns as a text; a URL stays as it is."""
-    return text if is_url(text) else str(find_run(text))
+    """Return what ``find_newest`` returns as a text; a URL stays as it is."""
+    return text if is_url(text) else str(find_newest(text))
 
 
 def existing_run(text: str) -> Path:

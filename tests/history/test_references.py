@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from made_runs import make_run, make_sweep
 import rtrain
 from rtrain.errors import ConfigError
 from rtrain.history.query.fields import OWN
-from rtrain.history.references import existing_run, find_model, find_run, reference_words, with_paths
+from rtrain.history.references import existing_run, find_model, find_newest, find_run, reference_words, with_paths
 
 
 @pytest.fixture
@@ -82,8 +83,21 @@ def test_a_path_with_other_signs_is_quoted(project):
 def test_a_sweep_stands_for_its_best_trial_where_a_model_is_expected(runs):
     (runs["s"] / "best").symlink_to("000-4d4a7ab0", target_is_directory=True)
     assert find_model("last:resnet").resolve() == runs["s"] / "000-4d4a7ab0"
-    assert find_model("runs/resnet-sweep-330826").resolve() == runs["s"]
+    assert find_model("runs/resnet-sweep-330826").resolve() == runs["s"] / "000-4d4a7ab0"
     assert find_model("last").resolve() == runs["c"]
+
+
+def test_the_newest_run_of_a_folder_is_meant_that_is_no_run_itself(project):
+    newest = [
+        make_run(project / "runs", "mlp", run_id, minutes=n) for n, run_id in enumerate(("0a1b", "0a1c", "0a1d"))
+    ][1]
+    (project / "runs" / "mlp" / "empty").mkdir()
+    os.utime(newest / "manifest.json", (4e9, 4e9))
+    assert find_newest("runs/mlp").resolve() == newest.resolve()
+    assert find_model("runs/mlp").resolve() == newest.resolve()
+    assert find_newest(str(newest)) == newest
+    assert str(find_newest("runs/mlp/empty")) == "runs/mlp/empty"
+    assert str(find_newest("runs/none")) == "runs/none"
 
 
 def test_a_path_that_exists_wins(runs, project):
