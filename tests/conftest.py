@@ -114,12 +114,16 @@ def ray_is_running() -> bool:
 
     Such a cluster is shut down as soon as it answers, which may be during another test.
     """
-    if "ray" not in sys.modules or not sys.modules["ray"].is_initialized():
+    if "ray" not in sys.modules:
+        return False
+    import ray  # waits for the thread that imports it
+
+    if not ray.is_initialized():
         return False
     from rtrain.cluster.ray_cluster import wait_for_left
 
     wait_for_left(60)
-    return sys.modules["ray"].is_initialized()
+    return ray.is_initialized()
 
 
 @pytest.fixture

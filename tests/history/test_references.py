@@ -88,9 +88,7 @@ def test_a_sweep_stands_for_its_best_trial_where_a_model_is_expected(runs):
 
 
 def test_the_newest_run_of_a_folder_is_meant_that_is_no_run_itself(project):
-    newest = [
-        make_run(project / "runs", "mlp", run_id, minutes=n) for n, run_id in enumerate(("0a1b", "0a1c", "0a1d"))
-    ][1]
+    _, newest, _ = (make_run(project / "runs", "mlp", run_id) for run_id in ("0a1b", "0a1c", "0a1d"))
     (project / "runs" / "mlp" / "empty").mkdir()
     os.utime(newest / "manifest.json", (4e9, 4e9))
     assert find_newest("runs/mlp").resolve() == newest.resolve()
