@@ -44,7 +44,8 @@ def digits():
 def accuracy(net, test):
     """Return the share of test rows that are told right; each worker looks at every n-th, and the counts are added."""
     context = ray.train.get_context()
-    x, y = (part[context.get_world_rank() :: context.get_world_size()] for part in test.tensors)
+    device, ours = ray.train.torch.get_device(), slice(context.get_world_rank(), None, context.get_world_size())
+    x, y = (part[ours].to(device) for part in test.tensors)
     with torch.no_grad():
         right = (net(x).argmax(1) == y).sum()
     if context.get_world_size() > 1:

@@ -25,6 +25,7 @@ CHANGING = (
     (r"\[(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}\](?::\d{1,5}\b)?", "<host>"),
     (rf"(?<![\w.-])(?![\w.-]+\.(?:{_SOURCE}):)[a-z][\w.-]*:\d{{4,5}}\b", "<host>"),
     (r"\bcuda:\d+\b", "<device>"),
+    (r"\bprocess \d+ has \d+(?:\.\d+)? \w+ memory in use\. ?", ""),  # the others on this GPU just then
     (r" \(workers? [\d, ]+ failed after it\)", ""),
     (rf"(?<![a-z])(ranks?|workers?|pids?|process(?:es)?|ports?|threads?|gpus?)(?:\(s\))?[ =:#-]*{_NUMBERS}", r"\1 <n>"),
     (r"\b\d+(?:\.\d+)? ?(?:ns|us|ms|s|secs?|seconds?|min|minutes?|hours?)\b", "<duration>"),

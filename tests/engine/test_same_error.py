@@ -1,5 +1,6 @@
 """The same error is recognised whatever ranks, hosts, times and places its message names: messages are generated."""
 
+import itertools
 import random
 import tempfile
 import uuid
@@ -102,6 +103,15 @@ def test_another_type_or_another_text_is_retried():
 def test_memory_that_is_not_enough_is_the_same_whatever_was_free():
     texts = ["Tried to allocate 2.00 GiB, 1.3 GiB are free", "Tried to allocate 1.00 GiB, 0.7 GiB are free"]
     assert retried(*(raised(0, text, kind="out of memory") for text in texts)) == [True, False]
+
+
+def test_a_gpu_without_enough_memory_is_the_same_whoever_else_computes_on_it():
+    others = [[], ["Process 723 has 786.00 MiB"], ["Process 713 has 1.09 GiB", "Process 9 has 518.00 MiB"]]
+    own = "Including non-PyTorch memory, this process has 612.00 MiB"
+    for before, after in itertools.product(others, others):
+        first, second = (" memory in use. ".join([*some, own, *rest, ""]) for some, rest in ((before, []), ([], after)))
+        texts = [f"Tried to allocate 2.00 GiB. GPU 0 has 3.10 GiB free. {text}It is full." for text in (first, second)]
+        assert retried(*(raised(0, text, kind="out of memory") for text in texts)) == [True, False]
 
 
 def test_a_worker_that_dies_again_is_retried():

@@ -19,7 +19,10 @@ from gpu_runs import DEVICE  # noqa: E402
 
 @pytest.fixture(scope="session", autouse=True)
 def gpu() -> Iterator[None]:
-    """Skip without a GPU. JAX takes the memory that it needs, and leaves the rest to the other frameworks."""
+    """Skip without a GPU. JAX takes the memory that it needs, and leaves the rest to the other frameworks.
+
+    XLA would measure in each process which kernels are fast, and two runs would not end with the same weights.
+    """
     if DEVICE == "cuda":
         import torch
 
@@ -27,6 +30,7 @@ def gpu() -> Iterator[None]:
             pytest.skip("no GPU")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        patch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0", prepend=" ")
         yield
 
 

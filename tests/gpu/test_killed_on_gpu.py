@@ -25,7 +25,7 @@ FP16 = pytest.param("mlp", "trainer.precision=fp16", marks=pytest.mark.skipif(DE
 WITHIN = {"rtol": 1e-3, "atol": 1e-4}
 """Kernels that add up in any order are not the same twice; rtrain asks for others where a framework has them."""
 OF_JAX = {"rtol": 1e-2, "atol": 1e-2}
-"""XLA measures in each process which kernels are fast, and takes those."""
+"""Less than XLA allows: with the flag of ``conftest.py`` two whole runs had the very same weights."""
 
 
 def end_of(run: Run) -> dict[str, np.ndarray]:

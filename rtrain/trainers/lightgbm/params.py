@@ -224,14 +224,22 @@ def _check_device(job: Job, params: Mapping[str, Any]) -> None:
     if not scaling.use_gpu:
         return
     try:
-        _reported_metrics({**params, "device_type": given or GPUS[0]}, job.dataset.info)  # type: ignore[union-attr]
+        with silenced():  # what it raises, and what OpenCL says when it compiles
+            _reported_metrics({**params, "device_type": given or GPUS[0]}, job.dataset.info)  # type: ignore[union-attr]
     except lightgbm.basic.LightGBMError as error:
         # Workers may have GPUs that this machine lacks, but it is the same LightGBM.
         if scaling.num_workers == 0 or "not enabled in this build" in str(error):
             raise ConfigError(
                 f"scaling.use_gpu: LightGBM can't use device_type={given or GPUS[0]}: {_plain(error)}",
-                to_try("use_gpu=false", "or trainer.params.device_type=cuda with a LightGBM that was built for CUDA"),
+                _other_device(given),
             ) from error
+
+
+def _other_device(given: str | None) -> str:
+    """Return what to try in the place of a device that LightGBM can't use."""
+    if given == "cuda":
+        return to_try("trainer.params.device_type=gpu", "or install a LightGBM that was built for CUDA")
+    return to_try("use_gpu=false", "or trainer.params.device_type=cuda with a LightGBM that was built for CUDA")
 
 
 def _metrics(params: Mapping[str, Any]) -> list[str]:

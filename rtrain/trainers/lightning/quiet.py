@@ -16,6 +16,7 @@ def quiet() -> Iterator[None]:
     logger.setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="GPU available but not used")  # it is use_gpu that decides
         # No loader at all, which is how rtrain says that there is no validation.
         warnings.filterwarnings("ignore", message="Total length of `list` across ranks is zero")
         try:

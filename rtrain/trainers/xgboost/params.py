@@ -138,6 +138,7 @@ def check_params(job: Job) -> None:
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     check_start(job.dataset, params.get("num_class"))
     if error is not None:
+        _check_driver(error)
         message, hint = refused("XGBoost", _first_line(error), given, lambda some: _refusal(conf, info, some) is None)
         raise ConfigError(message, hint or _way_out(error, type(conf), given)) from error
     if info.task == "classification" and gives_margins(conf):
@@ -216,6 +217,15 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
 def device_of(booster: xgboost.Booster) -> str:
     """Return where XGBoost computes: ``cpu`` too where it was told to use a GPU and sees none."""
     return str(json.loads(booster.save_config())["learner"]["generic_param"]["device"]).partition(":")[0]
+
+
+def _check_driver(error: Exception) -> None:
+    """Tell an error of CUDA from one of the parameters: some metrics of XGBoost start CUDA to compute on a CPU too."""
+    if "cudaError" in str(error):
+        raise ConfigError(
+            f"XGBoost has CUDA, and can't start it on this machine: {_first_line(error)}",
+            "Let it see a GPU (CUDA_VISIBLE_DEVICES), or install xgboost-cpu in its place, with use_gpu=false.",
+        ) from error
 
 
 def _check_gpu(job: Job) -> None:

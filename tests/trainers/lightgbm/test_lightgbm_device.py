@@ -1,5 +1,6 @@
 """Which device LightGBM computes on: what the config says, of the kinds of GPU that LightGBM knows."""
 
+import os
 from functools import partial
 
 import lightgbm
@@ -34,6 +35,26 @@ def test_a_device_of_lightgbm_that_contradicts_the_scaling_is_refused(given):
         )
         with pytest.raises(ConfigError, match="use_gpu"):
             load_trainer("lightgbm").check(make_job(conf, real_dataset("diabetes"), "lightgbm"))
+
+
+@pytest.mark.parametrize(("given", "instead"), [("cuda", "device_type=gpu"), (None, "use_gpu=false")])
+def test_a_device_that_lightgbm_lacks_is_refused_quietly_and_another_one_is_tried(given, instead, monkeypatch, capfd):
+    def lacks(params, info):
+        os.write(2, b"it prints what it raises")
+        if params["device_type"] != "cpu":
+            raise lightgbm.basic.LightGBMError("Tree Learner was not enabled in this build")
+        return ["l2"]
+
+    monkeypatch.setattr("rtrain.trainers.lightgbm.params._reported_metrics", lacks)
+    conf = RtrainConf(
+        trainer=confs()["lightgbm"](params={} if given is None else {"device_type": given}),
+        scaling=ScalingConf(num_workers=0, use_gpu=True),
+        run=RunConf(name="test"),
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_trainer("lightgbm").check(make_job(conf, real_dataset("diabetes"), "lightgbm"))
+    assert instead in caught.value.hint
+    assert "prints" not in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda"])

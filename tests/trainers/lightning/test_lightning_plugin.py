@@ -82,3 +82,9 @@ def test_batches_of_a_datamodule_are_its_own():
     conf = make_conf(datamodule={"_target_": "lightning.pytorch.LightningDataModule"})
     with pytest.raises(ConfigError, match=r"trainer\.global_batch_size is for a dataset"):
         check(conf, None)
+
+
+def test_a_gpu_that_the_check_does_not_use_is_not_warned_of(monkeypatch, recwarn):
+    monkeypatch.setattr("lightning.pytorch.trainer.setup.CUDAAccelerator.is_available", lambda: True)
+    check(make_conf(), dataset())
+    assert "GPU available" not in "".join(str(one.message) for one in recwarn)

@@ -185,6 +185,20 @@ def test_what_categories_do_not_go_with_is_named_before_anything_starts():
             check(dataset, params=params)
 
 
+@pytest.mark.parametrize("params", [{}, {"max_depth": 3}])
+def test_a_gpu_that_is_hidden_from_xgboost_is_not_blamed_on_its_parameters(params, monkeypatch):
+    """Its metrics of several classes start CUDA on a CPU, too, where there is a driver."""
+
+    def hidden(params, rows):
+        raise xgboost.core.XGBoostError("[1:2:3] /src/cuda_dr_utils.cc:32: cudaErrorNoDevice: no device\nStack trace:")
+
+    monkeypatch.setattr("rtrain.trainers.xgboost.params.try_out", hidden)
+    with pytest.raises(ConfigError, match="cudaErrorNoDevice") as caught:
+        check(real_dataset("iris"), params=params)
+    assert "trainer.params" not in str(caught.value)
+    assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
+
+
 def test_a_gpu_that_is_not_there_is_an_error_in_process_and_on_a_worker(tmp_path):
     dataset = real_dataset("iris")
     if torch.cuda.is_available():
