@@ -48,6 +48,32 @@ def test_it_is_listed_and_its_keys_are_explained(environment, tmp_path):
     assert "trainer.sharpness: number > 0 = 1.0" in explained
 
 
+def sweep_of(folder):
+    (path,) = folder.glob("runs/s-sweep-*/sweep.json")
+    return json.loads(path.read_text())
+
+
+def test_its_search_proposes_the_trials(environment, tmp_path):
+    words = ("sweep=halton", "sweep.num_trials=3", "trainer.sharpness=interval(1,9)", "dataset=blobs")
+    config = EXAMPLE / "digits.yaml"
+    done = rtrain_says(environment, tmp_path, "fit", config, "num_workers=0", "name=s", *words, "--multirun")
+    assert done.returncode == 0, done.stderr
+    found = [trial["overrides"] for trial in sweep_of(tmp_path)["trials"]]
+    assert [float(word.partition("=")[2]) for (word,) in found] == [5.0, 3.0, 7.0]
+
+
+def test_its_scheduler_stops_trials(environment, tmp_path):
+    words = ("optimizer.lr=0.01,5.", "epochs=6", "sweep.metric=val/loss", "num_workers=0", "name=s", "--multirun")
+    chosen = ("sweep/scheduler=patience", "sweep.scheduler.patience=1")
+    done = rtrain_says(environment, tmp_path, "fit", "mlp", *words, *chosen)
+    assert done.returncode == 0, done.stderr
+    trials = sweep_of(tmp_path)["trials"]
+    assert [trial["status"] for trial in trials] == ["succeeded", "stopped"], done.stdout
+    assert trials[1]["reason"].startswith("patience: ")
+    misspelt = rtrain_says(environment, tmp_path, "fit", "mlp", *words, "sweep/scheduler=patiense")
+    assert "sweep/scheduler=patience" in misspelt.stderr
+
+
 @pytest.mark.parametrize("words", [(), ("trainer=centroid", "dataset=digits", "trainer.sharpness=3")], ids=str)
 def test_it_is_chosen_by_its_name(environment, tmp_path, words):
     (tmp_path / "own.yaml").write_text("defaults: [trainer: centroid, dataset: digits]\n")

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from rtrain.config.compose.aliases import GROUPS
 from rtrain.config.compose.nodes import children
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.value_types.fields import hints_of
 from rtrain.config.value_types.flags import with_flags
@@ -39,7 +40,17 @@ def store_schemas(schemas: Schemas) -> None:
     """Put the base and all schemas into Hydra's store, below ``rtrain_schema``; those of an earlier session go."""
     groups = (*PLUGIN_GROUPS, "datasets")
     plugins = {group: _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}") for group in groups}
-    ConfigStore.instance().repo[SCHEMA_GROUP] = {**_root_nodes(), **plugins}
+    repo = ConfigStore.instance().repo
+    repo[SCHEMA_GROUP] = {**_root_nodes(), **plugins}
+    repo["sweep"] = {"scheduler": _installed_schedulers(tuple(schemas.scheduler))}
+
+
+@lru_cache(maxsize=10)
+def _installed_schedulers(names: tuple[str, ...]) -> dict[str, ConfigNode]:
+    """Return the options that choose schedulers of other packages, which have no files beside rtrain's own."""
+    group, own = "sweep/scheduler", builtin_config_dir() / "sweep" / "scheduler"
+    files = [f"{name}.yaml" for name in names if not (own / f"{name}.yaml").is_file()]
+    return {file: _node(file, {"type": file.removesuffix(".yaml")}, group, None) for file in files}
 
 
 @cache
