@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -11,31 +12,44 @@ import hydra._internal.defaults_list
 import omegaconf.base
 from hydra._internal.defaults_list import Overrides
 from hydra.core.default_element import InputDefault
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 references: Any = omegaconf.base
 defaults: Any = hydra._internal.defaults_list
+words: Any = OverridesParser
 _parse_anew = references.parse
 _parse_once = lru_cache(maxsize=500)(_parse_anew)
 MAX_KEPT = 500
 """Longest text, in characters, whose syntax tree is kept: it takes a hundred times the room of the text."""
 _map_of_choices = defaults._create_interpolation_map
+_parse_word_anew = words.parse_rule
 
 
 @contextmanager
 def spared_work() -> Iterator[None]:
-    """Parse each reference once while the block runs, and make the choices known only to entries that refer to them."""
-    before = references.parse, defaults._create_interpolation_map
-    references.parse, defaults._create_interpolation_map = _parsed, _choices
+    """Parse each reference and each word once while the block runs; make a map of choices only where one is needed."""
+    before = references.parse, defaults._create_interpolation_map, words.parse_rule
+    references.parse, defaults._create_interpolation_map, words.parse_rule = _parsed, _choices, _parsed_word
     try:
         yield
     finally:
-        references.parse, defaults._create_interpolation_map = before
+        references.parse, defaults._create_interpolation_map, words.parse_rule = before
 
 
 def _parsed(text: str) -> Any:
     """Return the syntax tree of a text with references; OmegaConf parses it each time when it is followed."""
     return _parse_once(text) if len(text) <= MAX_KEPT else _parse_anew(text)
+
+
+def _parsed_word(_: OverridesParser, text: str, rule: str) -> Any:
+    """Return what a word says; Hydra parses it wherever it is looked at, and changes what it gets."""
+    return deepcopy(_parse_word_once(text, rule))
+
+
+@lru_cache(maxsize=200)
+def _parse_word_once(text: str, rule: str) -> Any:
+    return _parse_word_anew(OverridesParser.create(), text, rule)
 
 
 def _choices(overrides: Overrides, entries: list[InputDefault], self_added: bool) -> DictConfig:
