@@ -1,6 +1,6 @@
 """What configs say, kept for the next composition: a process reads the same text once and merges the same configs once.
 
-Explaining an error, a sweep and a program that trains again and again compose much the same config many times.
+Explaining an error, a sweep and a program that trains several times compose much the same config many times.
 """
 
 from __future__ import annotations

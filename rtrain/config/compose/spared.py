@@ -1,4 +1,4 @@
-"""What Hydra and OmegaConf do again and again, or in vain: half of the time of composing."""
+"""What Hydra and OmegaConf do more often than needed: half of the time of composing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from omegaconf import DictConfig, OmegaConf
 references: Any = omegaconf.base
 defaults: Any = hydra._internal.defaults_list
 words: Any = OverridesParser
-_parse_anew = references.parse
-_parse_once = lru_cache(maxsize=500)(_parse_anew)
+_parse_again = references.parse
+_parse_once = lru_cache(maxsize=500)(_parse_again)
 MAX_KEPT = 500
-"""Longest text, in characters, whose syntax tree is kept: it takes a hundred times the room of the text."""
+"""Longest text, in characters, whose syntax tree is kept: it takes a hundred times the memory of the text."""
 _map_of_choices = defaults._create_interpolation_map
-_parse_word_anew = words.parse_rule
+_parse_word_again = words.parse_rule
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def spared_work() -> Iterator[None]:
 
 def _parsed(text: str) -> Any:
     """Return the syntax tree of a text with references; OmegaConf parses it each time when it is followed."""
-    return _parse_once(text) if len(text) <= MAX_KEPT else _parse_anew(text)
+    return _parse_once(text) if len(text) <= MAX_KEPT else _parse_again(text)
 
 
 def _parsed_word(_: OverridesParser, text: str, rule: str) -> Any:
@@ -49,7 +49,7 @@ def _parsed_word(_: OverridesParser, text: str, rule: str) -> Any:
 
 @lru_cache(maxsize=200)
 def _parse_word_once(text: str, rule: str) -> Any:
-    return _parse_word_anew(OverridesParser.create(), text, rule)
+    return _parse_word_again(OverridesParser.create(), text, rule)
 
 
 def _choices(overrides: Overrides, entries: list[InputDefault], self_added: bool) -> DictConfig:

@@ -30,7 +30,7 @@ def test_the_same_config_is_merged_once(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["mine", "base"])
-def test_a_file_that_has_changed_is_read_anew(name):
+def test_a_file_that_has_changed_is_read_again(name):
     texts = {"mine": "defaults: [digits, base]\nvars: {b: 5, c: [1, 2]}\n", "base": "vars: {a: 5}\n"}
     assert composed().vars.b == 1
     write(f"configs/{name}.yaml", texts[name])
