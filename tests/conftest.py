@@ -85,16 +85,19 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def no_leaks() -> Iterator[None]:
     """Fail a test that leaves an environment variable, another working directory, a handler or a Ray session behind.
 
+    A Ray session that the tests of a file share is the fixture's, which ends it.
+
     The folders of projects stay on the path of a process that trains, each before all others: a thousand of them would
     be looked through by each import of the tests that follow.
     """
     before, folder, path = dict(os.environ), os.getcwd(), list(sys.path)  # noqa: PTH109
+    is_shared = ray_is_running()
     on_interrupt = signal.getsignal(signal.SIGINT)
     yield
     leaked = {
         name for name in os.environ if os.environ[name] != before.get(name) and not name.startswith(LEFT_BY_LIBRARIES)
     }
-    ray_runs = ray_is_running()
+    ray_runs = ray_is_running() and not is_shared
     moved = os.getcwd()  # noqa: PTH109
     interrupted = signal.getsignal(signal.SIGINT)
     sys.path[:] = path

@@ -32,6 +32,7 @@ CONTEXT.set_forkserver_preload(
     [
         *("rtrain.training", "rtrain.trainers.torch.loop", "rtrain.engine.in_process", "sklearn"),
         *("rtrain.trainers.loops.custom.loop", "ray.train.torch"),
+        *("torch._dynamo", "hydra._internal.hydra", "rtrain.cli.fit"),  # the first optimizer imports Dynamo for seconds
     ]
 )
 WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree", "os.link")

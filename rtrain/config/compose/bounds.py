@@ -19,6 +19,7 @@ from omegaconf.resolvers import oc
 
 from rtrain.config.compose.nodes import Container, children
 from rtrain.config.compose.resolvers import replaced_resolvers
+from rtrain.config.compose.spared import spared_work
 from rtrain.errors import ConfigError
 
 MAX_WORD = 100_000
@@ -79,7 +80,7 @@ def bounded_references() -> Iterator[None]:
     AnyContainer.resolve_parse_tree = resolve  # type: ignore[method-assign]
     config_loader_impl.CachingConfigRepository = _CountingRepository  # type: ignore[attr-defined]
     try:
-        with replaced_resolvers(_bounded_resolvers(spend)):
+        with replaced_resolvers(_bounded_resolvers(spend)), spared_work():
             yield
     except ExpansionError as error:  # OmegaConf adds lines
         raise ExpansionError(error.message.partition("\n")[0]) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from rtrain.config.compose.aliases import CHOOSABLE, expand_defaults, expand_keys
+from rtrain.config.compose.kept import Content
 from rtrain.config.compose.shapes import check_shape
 from rtrain.config.compose.store import (
     DEFAULT_PLUGINS,
@@ -98,6 +100,10 @@ class RtrainSource(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Return the config with schemas in its defaults list and aliases spelled out."""
+        return self.content(config_path).load()
+
+    def content(self, config_path: str) -> Content:
+        """Return what the file says, with schemas in its defaults list and aliases spelled out."""
         name = config_path.removesuffix(".yaml")
         path = self.file_of(name)
         if not path.is_file() and self.is_config(name):
@@ -114,21 +120,18 @@ class RtrainSource(ConfigSource):
             _inject(data, file, _inline_schemas(data))
         else:
             self._prepare_option(name, data, file)
-        return ConfigResult(
-            config=OmegaConf.create(data),
-            path=f"{SCHEME}://{self.path}",
-            provider=self.provider,
-            header=_header(file),
-        )
+        return self._content(data, _header(file))
 
-    def _plugin(self, group: str, name: str) -> ConfigResult:
+    def _plugin(self, group: str, name: str) -> Content:
         """Return the config that chooses an installed plugin."""
         data = {"defaults": [schema_of(group, name, "_here_"), "_self_"], "type": name}
-        return ConfigResult(
-            config=OmegaConf.create(data),
-            path=f"{SCHEME}://{self.path}",
-            provider=self.provider,
-            header={"package": None},
+        return self._content(data, {"package": None})
+
+    def _content(self, data: dict[str, Any], header: dict[str, str | None]) -> Content:
+        path = f"{SCHEME}://{self.path}"
+        return Content(
+            (path, self.provider, header["package"], pickle.dumps(data)),
+            lambda: ConfigResult(self.provider, path, OmegaConf.create(data), header),
         )
 
     def _prepare_primary(self, data: dict[str, Any], file: YamlFile) -> None:

@@ -33,9 +33,11 @@ from rtrain.config.compose.aliases import without_choice
 from rtrain.config.compose.config_source import RtrainSource, source_uri
 from rtrain.config.compose.exclusive import let_typed_win
 from rtrain.config.compose.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
+from rtrain.config.compose.kept import KeptRepository, merged
 from rtrain.config.compose.nodes import plain, unresolved
 from rtrain.config.compose.package_source import use_package_sources
 from rtrain.config.compose.part_options import as_part
+from rtrain.config.compose.spared import spared_work
 from rtrain.config.compose.template import Template
 from rtrain.config.files.locations import Primary
 from rtrain.config.secrets.masked_config import mask_in_place, masked_config
@@ -79,7 +81,7 @@ class HydraApp:
 
     def compose(self, overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
         """Return the composed config with its node ``hydra``."""
-        with collector_paused():
+        with collector_paused(), spared_work():
             try:
                 cfg = self.loader.load_configuration(self.primary.name, list(overrides), mode)
             except TypeError as error:  # Hydra takes any list for one of names
@@ -91,7 +93,8 @@ class HydraApp:
 
     def defaults(self, overrides: Sequence[str]) -> list[ResultDefault]:
         """Return the configs that are merged, in order."""
-        return self.loader.compute_defaults_list(self.primary.name, list(overrides), RunMode.RUN).defaults
+        with spared_work():
+            return self.loader.compute_defaults_list(self.primary.name, list(overrides), RunMode.RUN).defaults
 
     def groups(self) -> Sequence[str]:
         """Return all config groups."""
@@ -239,6 +242,10 @@ class _MaskingLoader(ConfigLoaderImpl):
 
     _masks_all = False
 
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.repository = KeptRepository(config_search_path)
+
     def load_configuration(self, *args: Any, **kwargs: Any) -> DictConfig:
         """Return a composed config, masked if it is to be shown."""
         try:
@@ -251,6 +258,10 @@ class _MaskingLoader(ConfigLoaderImpl):
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         return as_part(super()._load_single_config(default, repo), default)
+
+    def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+        merge = super()._compose_config_from_defaults_list
+        return merged(defaults, repo, lambda copies: merge(defaults, copies))
 
     @contextmanager
     def all_masked(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult
 
+from rtrain.config.compose.kept import Content, Same
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 
@@ -48,10 +49,15 @@ class ImportlibResourcesConfigSource(importlib_resources_config_source.Importlib
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Return a config."""
+        return self.content(config_path).load()
+
+    def content(self, config_path: str) -> Content:
+        """Return what the file of a config says."""
         file = self._file(config_path)
         if file is None:
             raise ConfigLoadError(f"Config not found : {self._normalize_file_name(config_path)}")
-        return self._read_config(file)
+        of = (self.path, self.provider, file, file.read_bytes())
+        return Content(of, lambda: self._read_config(file))
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Return the names of the groups and configs below the group ``config_path``."""
@@ -77,6 +83,13 @@ class StructuredConfigSource(structured_config_source.StructuredConfigSource):
                 "  " + to_try("a folder of YAML files, or pkg://PACKAGE"),
             )
         super().__init__(provider=provider, path=path)
+
+    def content(self, config_path: str) -> Content:
+        """Return what the stored node of a config is."""
+        name = self._normalize_file_name(config_path)
+        stored = self.store._load(name)
+        of = (self.path, self.provider, stored.provider, stored.package, Same(stored.node))
+        return Content(of, lambda: self.load_config(config_path))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StructuredConfigSource:
         """Return the source itself, which never changes: Hydra copies its sources, all stored configs with them."""

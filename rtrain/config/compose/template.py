@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import pickle
+from types import BuiltinFunctionType, FunctionType, GenericAlias, UnionType
 from typing import Any
 
 from omegaconf import DictConfig
+
+SHARED = (type, FunctionType, BuiltinFunctionType, GenericAlias, UnionType)
 
 
 class Template:
@@ -31,23 +34,23 @@ class Template:
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves classes out and numbers them: those of the schemas are made while rtrain runs, no module has them."""
+    """Numbers classes, hints and functions, and leaves them out: no module has the classes of schemas."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.types: list[type] = []
+        self.types: list[Any] = []
 
     def persistent_id(self, obj: Any) -> int | None:
-        """Return the number of a class; None for everything else."""
-        if not isinstance(obj, type):
+        """Return the number of a class, a hint or a function; None for everything else."""
+        if not isinstance(obj, SHARED) and type(obj).__module__ != "typing":
             return None
         self.types.append(obj)
         return len(self.types) - 1
 
 
 class _Unpickler(pickle.Unpickler):
-    types: list[type]
+    types: list[Any]
 
-    def persistent_load(self, pid: int) -> type:
-        """Return the class of a number."""
+    def persistent_load(self, pid: int) -> Any:
+        """Return what has a number."""
         return self.types[pid]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import pickle
 import shlex
 import stat
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +64,20 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
     Raises:
         ConfigError: The file can't be read, is no YAML, is too big once expanded, or is no mapping.
     """
-    text = _read_text(path)
+    data, file = _parsed(path, _read_text(path))
+    return pickle.loads(data), file
+
+
+@lru_cache(maxsize=200)
+def _parsed(path: Path, text: str) -> tuple[bytes, YamlFile]:
+    """Return the data of a file, of which each caller changes a copy of its own, and its lines."""
     _refuse_unprintable(path, text)
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
         file = YamlFile(path, loader.text, root)
         if root is None:
-            return {}, file
+            return pickle.dumps({}), file
         _check(file, root)
         data = loader.construct_document(root)
     except _TooDeepError as error:
@@ -85,7 +93,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
         loader.dispose()
     if not isinstance(data, dict):
         raise no_mapping(path, file.text, file.spot_of(root), data)
-    return data, file
+    return pickle.dumps(data), file
 
 
 class _Loader(get_yaml_loader()):  # type: ignore[misc]  # OmegaConf's: YAML 1.1 with floats like 1e-3

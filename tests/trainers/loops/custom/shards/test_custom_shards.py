@@ -1,25 +1,19 @@
 """Shards without a cluster give what Ray's give."""
 
-import io
-import logging
 import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
-from ray.data.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
 from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, set_train_fn_utils
 
 from rtrain.datasets.base import ResidentSplit
-from rtrain.datasets.whole.splits import HeldTable
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.trainers.loops.custom.shards.local import LocalShard
 from rtrain.trainers.loops.custom.shards.names import OF_VAL, find_split, shared_splits
-from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
 
 
 @pytest.fixture(scope="module")
@@ -94,116 +88,6 @@ def test_collate_fn_makes_the_batches(shard):
 @pytest.mark.parametrize("method", ["iter_batches", "iter_torch_batches"])
 def test_what_changes_no_row_is_taken(shard, method):
     assert list(getattr(shard, method)(prefetch_batches=4, local_shuffle_buffer_size=None))
-
-
-@pytest.fixture
-def cluster():
-    """A small cluster, as Ray starts one by itself where none is."""
-    import ray
-
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
-
-
-CALLS = {
-    "pandas": lambda shard: [batch["y"].tolist() for batch in shard.iter_batches(batch_size=7, batch_format="pandas")],
-    "shuffled": lambda shard: [
-        batch["y"].tolist()
-        for batch in shard.iter_batches(batch_size=7, local_shuffle_buffer_size=20, local_shuffle_seed=1)
-    ],
-    "shuffled tensors": lambda shard: [
-        batch["y"].tolist()
-        for batch in shard.iter_torch_batches(local_shuffle_buffer_size=20, local_shuffle_seed=1, dtypes=torch.float32)
-    ],
-    "plain": lambda shard: [batch["y"].tolist() for batch in shard.iter_batches(batch_size=7)],
-    "rows": lambda shard: [row["y"] for row in shard.iter_rows()],
-    "materialize": lambda shard: shard.materialize().to_pandas()["y"].tolist(),
-    "schema": lambda shard: shard.schema().names,
-    "count": lambda shard: shard.materialize().count(),
-    "to_tf": lambda shard: [y.numpy().tolist() for _, y in shard.to_tf("x", "y", batch_size=7)],
-    "iter_tf_batches": lambda shard: [batch["y"].numpy().tolist() for batch in shard.iter_tf_batches(batch_size=7)],
-    "stats": lambda shard: isinstance(shard.stats(), str),
-}
-
-
-@pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("names", [("pandas", "schema"), pytest.param(tuple(CALLS), marks=pytest.mark.slow)], ids=len)
-def test_what_it_gives_is_what_ray_gives(dataset, names):
-    from rtrain.datasets.ray_data import dataset_of
-
-    split = dataset.splits["train"]
-    for name in names:
-        assert CALLS[name](LocalShard(split)) == CALLS[name](dataset_of(split).iterator()), name
-
-
-@pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("is_driver", [True, False])
-def test_news_of_ray_data_stay_out_of_the_terminal_while_a_loop_reads(dataset, is_driver):
-    logger, terminal = logging.getLogger("ray.data"), io.StringIO()
-    console = logging.StreamHandler(terminal)
-    console.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    logger.addHandler(console)
-    try:
-        with quiet_ray_data(is_driver=is_driver):
-            LocalShard(dataset.splits["train"]).materialize()
-            assert "INFO" not in terminal.getvalue()  # on a busy machine, Ray Data may warn that it gets no processor
-            logger.warning("the disk is full")
-            assert terminal.getvalue().endswith("WARNING the disk is full\n")
-        LocalShard(dataset.splits["train"]).materialize()
-        assert "INFO" in terminal.getvalue()
-    finally:
-        logger.removeHandler(console)
-
-
-LISTS = {
-    "fixed": pa.array([[1.0, 2.0]] * 5, pa.list_(pa.float32(), 2)),
-    "list": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]],
-}
-COLUMNS = LISTS | {
-    "number": pa.array([0, 1, None, 3, 4], pa.int64()),
-    "flag": [True, False, True, None, True],
-    "text": ["a", "b", "c", "d", "e"],
-    "ragged": [[1], [2, 3], [4], [5], [6]],
-    "objects": [[{"k": 1}]] * 5,
-    "nothing": pa.nulls(5),
-    "day": pa.array([1, 2, 3, 4, 5], pa.int32()).cast(pa.date32()),
-}
-
-
-class OfArrow(ArrowBatchCollateFn):
-    """As in Ray's documentation."""
-
-    def __call__(self, batch):
-        return torch.as_tensor(batch["fixed"].combine_chunks().flatten().to_numpy().copy())
-
-
-class OfPandas(PandasBatchCollateFn):
-    """As in Ray's documentation."""
-
-    def __call__(self, batch):
-        return torch.as_tensor([len(one) for one in batch["list"]])
-
-
-def what_they_are(batches):
-    return [{name: (one.dtype, one.shape, str(one.tolist())) for name, one in batch.items()} for batch in batches]
-
-
-OF_TABLES = {
-    "arrays": (COLUMNS, lambda shard: what_they_are(shard.iter_batches(batch_size=2))),
-    "lists as tensors": (LISTS, lambda shard: what_they_are(shard.iter_torch_batches(batch_size=2))),
-    "of Arrow": (LISTS, lambda shard: [one.tolist() for one in shard.iter_torch_batches(collate_fn=OfArrow())]),
-    "of pandas": (LISTS, lambda shard: [one.tolist() for one in shard.iter_torch_batches(collate_fn=OfPandas())]),
-}
-
-
-@pytest.mark.usefixtures("cluster", "shard")
-def test_columns_of_tables_are_what_ray_gives():
-    from rtrain.datasets.ray_data import dataset_of
-
-    for name, (columns, call) in OF_TABLES.items():
-        split = HeldTable(pa.table(columns))
-        assert call(LocalShard(split)) == call(dataset_of(split).iterator()), name
 
 
 def test_a_name_that_rays_shards_lack_is_refused_without_a_cluster(shard):
