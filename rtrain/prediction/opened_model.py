@@ -179,6 +179,6 @@ def composed_of(
 
 
 def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
-    """Return what training's columns are called, as far as the conf of another source wants to know it."""
+    """Return what training's columns are called, as far as the conf of the source ``wanted`` has keys for it."""
     names = {one.name for one in fields(wanted)}
-    return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}
+    return {key: dataset[key] for key in ("text", "names", *OWN_COLUMNS) if key in names and key in dataset}

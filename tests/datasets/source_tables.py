@@ -128,7 +128,11 @@ def files(ending: str, *more: Row) -> dict[str, Case]:
 
 
 TABLES = {
-    **files("csv", refused("delimiter", ";", because=r"dataset\.delimiter")),
+    **files(
+        "csv",
+        refused("delimiter", ";", because=r"dataset\.delimiter"),
+        refused("names", ["a", "y"], because=r"dataset\.names"),
+    ),
     **files("jsonl"),
     **files("parquet", rescues("on_error", "skip", because=r"b\.parquet", path="broken")),
     "delta": Case(

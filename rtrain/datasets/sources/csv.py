@@ -1,22 +1,29 @@
-"""CSV files with a header line, also compressed."""
+"""CSV files, also compressed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
+from rtrain.datasets.files import files_by_split
 from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
+from rtrain.errors import DatasetError
 
 log = logging.getLogger(__name__)
 
 
+MOST_NAMES = 30
+"""Most columns that a hint names one by one."""
 NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
 """Characters that have a name."""
 
@@ -26,29 +33,44 @@ def _sign(value: Any) -> Any:
     return NAMED.get(value, value) if isinstance(value, str) else value
 
 
+def _check_names(value: list[str] | None) -> list[str] | None:
+    for name, count in Counter(value or ()).items():
+        if count > 1:
+            raise ValueError(f"must name each column once, but names '{name}' {count} times")
+    return value
+
+
 @dataclass(kw_only=True)
-class DelimiterConf:
-    """What separates values."""
+class CsvTextConf:
+    """How the text of a file becomes columns."""
+
+    names: Annotated[list[str] | None, Field(min_length=1), AfterValidator(_check_names)] = None
+    """Columns of files without a header line, in their order; null: the first line names them. A file whose first line
+    holds these names, or some of them, is read by that line."""
 
     delimiter: Annotated[str, BeforeValidator(_sign), Field(min_length=1, max_length=1)] = ","
     """Character between two values; ``tab``, ``semicolon``, ``comma``, ``pipe``, ``space`` and ``colon`` are names of
     some."""
 
+    def reading(self, texts: Sequence[str]) -> CsvFormat:
+        """Return what reads such files, the columns ``texts`` as text."""
+        return CsvFormat(self.delimiter, texts, self.names)
+
 
 @dataclass(kw_only=True)
-class CsvConf(DelimiterConf, TableConf):
-    """CSV files; the first line names the columns. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
+class CsvConf(CsvTextConf, TableConf):
+    """CSV files. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
 
     has_types: ClassVar[bool] = False
 
 
 @dataclass(kw_only=True)
-class WholeCsvConf(DelimiterConf, WholeFilesConf):
-    """CSV files with all their columns; the first line names them."""
+class WholeCsvConf(CsvTextConf, WholeFilesConf):
+    """CSV files with all their columns."""
 
 
 class Csv(Source):
-    """CSV files with a header line: one, a folder or a glob; in memory or streamed."""
+    """CSV files: one, a folder or a glob; in memory or streamed."""
 
     Conf = CsvConf
     WholeConf = WholeCsvConf
@@ -57,7 +79,10 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.tables.load import load_table
 
-        dataset = load_table("csv", CsvFormat(conf.delimiter, (*(conf.dtypes or ()), *conf.untyped)), conf)
+        reading = conf.reading((*(conf.dtypes or ()), *conf.untyped))
+        files = files_by_split(conf.path, reading.endings)
+        _check_header(reading, files, [conf.label])
+        dataset = load_table("csv", reading, conf, files)
         if "" in dataset.info.feature_names:
             log.warning(
                 "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
@@ -68,10 +93,25 @@ class Csv(Source):
         """Read, or open for streaming, all rows and columns of the files at ``path``."""
         from rtrain.datasets.whole.load import load_files
 
-        return load_files("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or ())), conf)
+        return load_files("csv", conf.reading(tuple(conf.dtypes or ())), conf)
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.tables.predict_rows import open_table_rows, text_columns
+        from rtrain.datasets.tables.predict_rows import open_table_rows, spec_of, text_columns
 
-        return open_table_rows(CsvFormat(conf.delimiter, text_columns(conf, encoding)), conf, encoding)
+        reading = conf.reading(text_columns(conf, encoding))
+        files = files_by_split(conf.path, reading.endings)
+        _check_header(reading, files, spec_of(encoding, conf).inputs)
+        return open_table_rows(reading, conf, encoding, files)
+
+
+def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wanted: Sequence[str]) -> None:
+    """Raise a DatasetError if the files of a split have none of the columns ``wanted``, and begin with data."""
+    for file in (part[0] for part in files.values()):
+        schema = reading.schema(file)
+        if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema):
+            shown = ", ".join(schema.names[:3])
+            message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
+            names = made_up_names(len(schema.names))
+            names = names if len(names) <= MOST_NAMES else [*names[:2], "...", names[-1]]
+            raise DatasetError(message, f"Name its {len(schema.names)} columns: 'dataset.names=[{','.join(names)}]'")

@@ -31,7 +31,7 @@ from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unsca
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.column_types import check_alike
 from rtrain.datasets.tables.in_memory import label_scan, resident_table, task_of
-from rtrain.datasets.tables.predict_rows import encoding_of
+from rtrain.datasets.tables.predict_rows import Files, encoding_of
 from rtrain.datasets.tables.preprocessing import fit
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_has, choose_features, used_columns
 from rtrain.errors import DatasetError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 STATISTICS_ROWS = 1_000_000
 """Rows of a streamed train split that ``normalize: true`` looks at, at least, if there are so many."""
 
-Files = Mapping[str, Sequence[Path]]
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 """Mean and standard deviation, per feature; empty for none."""
 

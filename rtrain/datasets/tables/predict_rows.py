@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+Files = Mapping[str, Sequence[Path]]
+"""The files of each split."""
+
+
 def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[str, Any]:
     """Return how the columns of a table became rows, as plain data."""
     preprocessing = None if spec.preprocessing is None else asdict(spec.preprocessing)
@@ -118,8 +122,10 @@ def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
     return {**learned, **asked}
 
 
-def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any]) -> TableRows:
-    """Open the files at ``conf.path``, of all splits, one after the other.
+def open_table_rows(
+    reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any], files: Files | None = None
+) -> TableRows:
+    """Open the files at ``conf.path``, of all splits, one after the other; ``files`` in place of them.
 
     Raises:
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
@@ -127,7 +133,8 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
     spec = spec_of(encoding, conf)
     reading = CastFormat(reading, _dtypes(conf, encoding))
     pieces = []
-    for part in files_by_split(conf.path, reading.endings).values():
+    files = files_by_split(conf.path, reading.endings) if files is None else files
+    for part in files.values():
         for file in part:
             check_row_columns(reading.schema(file), spec, conf.ids, str(file))
             pieces += [(str(file), row, key) for key, row in reading.pieces(file)]

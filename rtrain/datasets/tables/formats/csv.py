@@ -1,24 +1,22 @@
-"""Reads CSV files with a header line, also compressed."""
+"""Reads CSV files, with a header line or names in place of one; also compressed."""
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.tables.formats.csv_lines import first_line
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-log = logging.getLogger(__name__)
-
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
-BLOCK_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 28
+BLOCK_BYTES = 1 << 20
 OTHER_DELIMITERS = ",;\t|"
 """Signs that a file may have between its values, where it seems to have a single column."""
 
@@ -30,6 +28,8 @@ class CsvFormat:
     delimiter: str
     texts: Sequence[str] = ()
     """Columns that are text whatever they look like: ``01234`` stays what it is."""
+    names: Sequence[str] | None = None
+    """What the columns of files without a header line are called; None: the first line says it."""
     endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
     def schema(self, file: Path) -> pa.Schema:
@@ -53,7 +53,7 @@ class CsvFormat:
 
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
-            found = csv.read_csv(file, _blocks(file), **options)
+            found = csv.read_csv(file, self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
         return _checked(found, file)
@@ -85,7 +85,7 @@ class CsvFormat:
         try:
             types = {} if columns is None else self._wider(file, columns, widened)
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
-            return csv.open_csv(file, _blocks(file), **options)
+            return csv.open_csv(file, self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
 
@@ -101,6 +101,26 @@ class CsvFormat:
             elif empty:
                 types[field.name] = pa.string()
         return types
+
+    def _lines(self, file: Path) -> Any:
+        """Return which lines are rows, and how much text is read per block: at the least twice the first line.
+
+        Raises:
+            DatasetError: The first line has more or fewer values than there are names.
+        """
+        from pyarrow import csv
+
+        first = first_line(file)
+        options = csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
+        if self.names is not None:
+            values = first.values(self.delimiter)
+            is_header = bool(values) and len(set(values)) == len(values) and set(values) <= set(self.names)
+            if values and not is_header and len(values) != len(self.names):
+                message = f"{file}: the first line has {len(values)} values, but dataset.names has {len(self.names)}."
+                raise DatasetError(message, "Name each column of the file once, in their order.")
+            options.column_names = values if is_header else list(self.names)
+            options.skip_rows = first.number if is_header else 0
+        return options
 
     def _parse(self) -> Any:
         from pyarrow import csv
@@ -121,27 +141,12 @@ def delimiter_of(file: Path) -> str:
     Raises:
         DatasetError: It can't be read.
     """
-    import pyarrow as pa
-
     try:
-        with pa.input_stream(str(file), compression="detect") as stream:
-            line = stream.read(BLOCK_BYTES).partition(b"\n")[0]
+        line = first_line(file).text
     except OSError as error:
         raise _unreadable(file, error) from error
     unquoted = re.sub(rb'"[^"]*"', b"", line)
     return max(OTHER_DELIMITERS, key=lambda sign: unquoted.count(sign.encode()))
-
-
-def _blocks(file: Path) -> Any:
-    """Return how much text is read per block: at the least twice the line with the names."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with pa.input_stream(str(file), compression="detect") as stream:
-        start = stream.read(BLOCK_BYTES)
-        while len(start) < MAX_HEADER_BYTES and b"\n" not in start and (more := stream.read(len(start))):
-            start += more
-    return csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(start.partition(b"\n")[0])))
 
 
 def _names(reader: Any, file: Path) -> list[str]:
