@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.tables.categories import is_number, is_text
 from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
 from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
+from rtrain.datasets.tables.spellings import is_mark
 from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LOOKED_AT = 1 << 16
 """Bytes of a file without a known ending that show whether it is text."""
@@ -41,4 +48,38 @@ def csv_keys(file: Path, label: str | None) -> dict[str, Any]:
     schema = CsvFormat(**keys).schema(file)
     if label not in schema.names and seems_to_be_data(schema):
         keys["names"] = made_up_names(len(schema.names))
-    return keys
+    table = _read(file, keys)
+    if _has_blanks(table):
+        keys["skipinitialspace"] = True
+        table = _read(file, keys)
+    marks = na_values_of(table)
+    return keys | ({"na_values": marks} if marks else {})
+
+
+def _read(file: Path, keys: Mapping[str, Any]) -> pa.Table:
+    reading = CsvFormat(**keys)
+    names = Counter(reading.schema(file).names)
+    return reading.read(file, [name for name, count in names.items() if count == 1])
+
+
+def _has_blanks(table: pa.Table) -> bool:
+    """Return whether there are blanks around the name of a column, or around a text."""
+    texts = [table[name] for name in table.column_names if is_text(table[name].type)]
+    every = (value for column in texts for value in column.unique().to_pylist() if value is not None)
+    return any(text != text.strip() for text in (*table.column_names, *every))
+
+
+def na_values_of(table: pa.Table) -> list[str]:
+    """Return the texts that stand for missing values: alone in a column of numbers, or ``?`` anywhere."""
+    import pyarrow.compute as pc
+
+    found: set[str] = set()
+    for column in table.columns:
+        texts = {text.strip() for text in pc.unique(column).to_pylist() if text} if is_text(column.type) else set()
+        marks = {text for text in texts if is_mark(text)}
+        others = texts - marks
+        if others and all(map(is_number, others)):
+            found |= marks
+        elif others:
+            found |= marks & {"?"}
+    return sorted(found)

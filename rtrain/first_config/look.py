@@ -14,6 +14,7 @@ from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
+from rtrain.datasets.tables.na_values import NaFormat
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.first_config.columns import Column, columns_of
@@ -64,6 +65,8 @@ def look_at(path: str, label: str | None) -> Found:
     reading = _reading(source, keys)
     schema = reading.schema(file)
     names = schema.names
+    if "na_values" in keys:
+        reading = NaFormat(reading, keys["na_values"])
     if "names" in keys and label not in names:
         raise _without_header(path, CsvFormat(keys["delimiter"]).schema(file).names, label)
     if label is None:

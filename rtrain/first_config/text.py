@@ -78,11 +78,7 @@ def _use(column: Column, found: Found) -> str:
 
 def _dataset(found: Found) -> str:
     keys: dict[str, Any] = {"path": {"train": found.path, **found.splits} if found.splits else found.path}
-    comments = {
-        "names": "the file has no header",
-        "ids": "shown next to predictions",
-        "split": "val says when to stop; nothing is chosen by test",
-    }
+    comments = {"ids": "shown next to predictions", "split": "val says when to stop; nothing is chosen by test"}
     if found.unlabelled:
         file = shlex.quote(_plain(found.unlabelled[0]))
         comments["path"] = f"to predict later: rtrain predict RUN dataset.path={file} -o OUT.csv"
@@ -124,6 +120,8 @@ def _flow(value: Any) -> str:
     """Return a value on one line, as YAML has it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and not (_WORD.fullmatch(value) and yaml.safe_load(value) == value):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from rtrain.datasets.base import Dataset, RowReader, Source
+from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.tables.formats.csv import CsvFormat
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 MOST_NAMES = 30
 """Most columns that a hint names one by one."""
+MOST_PADDED = 5
+"""Most columns with blanks around values that are listed."""
 NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
 """Characters that have a name."""
 
@@ -52,9 +54,16 @@ class CsvTextConf:
     """Character between two values; ``tab``, ``semicolon``, ``comma``, ``pipe``, ``space`` and ``colon`` are names of
     some."""
 
-    def reading(self, texts: Sequence[str]) -> CsvFormat:
+    keep_default_na: bool = True
+    """Whether NA, null and the like are missing values in columns of numbers; false: they are texts there, as they
+    are in columns of text. An empty value always is missing."""
+
+    skipinitialspace: bool = False
+    """Leave out the blanks around values, and around the names in the first line."""
+
+    def reading(self, texts: Sequence[str], na_values: Sequence[str] = ()) -> CsvFormat:
         """Return what reads such files, the columns ``texts`` as text."""
-        return CsvFormat(self.delimiter, texts, self.names)
+        return CsvFormat(self.delimiter, texts, self.names, na_values, self.keep_default_na, self.skipinitialspace)
 
 
 @dataclass(kw_only=True)
@@ -62,6 +71,16 @@ class CsvConf(CsvTextConf, TableConf):
     """CSV files. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
 
     has_types: ClassVar[bool] = False
+
+    @property
+    def untyped(self) -> tuple[str, ...]:
+        """Categories that are read as text, and called as numbers if they are some: then NA would be missing."""
+        return super().untyped if self.keep_default_na else ()
+
+    @property
+    def may_hold_marks(self) -> bool:
+        """Whether a text such as NA may stand for a missing value."""
+        return self.keep_default_na and super().may_hold_marks
 
 
 @dataclass(kw_only=True)
@@ -79,14 +98,11 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.tables.load import load_table
 
-        reading = conf.reading((*(conf.dtypes or ()), *conf.untyped))
+        reading = conf.reading((*(conf.dtypes or ()), *(conf.categorical or ())), conf.na_values)
         files = files_by_split(conf.path, reading.endings)
         _check_header(reading, files, [conf.label])
         dataset = load_table("csv", reading, conf, files)
-        if "" in dataset.info.feature_names:
-            log.warning(
-                "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
-            )
+        _tell_of_texts(dataset.info)
         return dataset
 
     def load_whole(self, conf: WholeCsvConf) -> Dataset:
@@ -99,16 +115,41 @@ class Csv(Source):
         """Open all rows at ``path``; of the columns only the features of training are needed."""
         from rtrain.datasets.tables.predict_rows import open_table_rows, spec_of, text_columns
 
-        reading = conf.reading(text_columns(conf, encoding))
+        reading = conf.reading(text_columns(conf, encoding), conf.na_values)
         files = files_by_split(conf.path, reading.endings)
         _check_header(reading, files, spec_of(encoding, conf).inputs)
         return open_table_rows(reading, conf, encoding, files)
 
 
+def _tell_of_texts(info: DatasetInfo) -> None:
+    """Warn of names and texts that are hardly meant: a column without a name, and blanks around a category."""
+    if "" in info.feature_names:
+        log.warning(
+            "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
+        )
+    columns = {"the label": info.class_names, **{f"feature '{name}'": found for name, found in info.categories.items()}}
+    padded = {what: next((text for text in texts if text != text.strip()), None) for what, texts in columns.items()}
+    found = [f"{what} ('{text}')" for what, text in padded.items() if text is not None]
+    if found:
+        more = f" and {len(found) - MOST_PADDED} more" if len(found) > MOST_PADDED else ""
+        log.warning(
+            "there are blanks around values of %s%s; where they are not meant: dataset.skipinitialspace=true",
+            *(", ".join(found[:MOST_PADDED]), more),
+        )
+
+
 def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wanted: Sequence[str]) -> None:
-    """Raise a DatasetError if the files of a split have none of the columns ``wanted``, and begin with data."""
+    """Raise a DatasetError if the files of a split have none of the columns ``wanted``, and begin with data.
+
+    Raise one, too, if they have the columns but for the blanks around their names.
+    """
     for file in (part[0] for part in files.values()):
         schema = reading.schema(file)
+        padded = {name.strip(): name for name in schema.names if name != name.strip()}
+        lacking = next((name for name in wanted if name not in schema.names and name in padded), None)
+        if lacking is not None:
+            message = f"{file}: there is no column '{lacking}', but one called '{padded[lacking]}'."
+            raise DatasetError(message, "To leave out blanks around names and values: dataset.skipinitialspace=true")
         if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema):
             shown = ", ".join(schema.names[:3])
             message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
