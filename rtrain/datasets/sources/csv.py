@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -101,6 +101,7 @@ class Csv(Source):
         reading = conf.reading((*(conf.dtypes or ()), *(conf.categorical or ())), conf.na_values)
         files = files_by_split(conf.path, reading.endings)
         _check_header(reading, files, [conf.label])
+        reading = replace(reading, texts=(*reading.texts, *_texts_elsewhere(reading, files)))
         dataset = load_table("csv", reading, conf, files)
         _tell_of_texts(dataset.info)
         return dataset
@@ -119,6 +120,16 @@ class Csv(Source):
         files = files_by_split(conf.path, reading.endings)
         _check_header(reading, files, spec_of(encoding, conf).inputs)
         return open_table_rows(reading, conf, encoding, files)
+
+
+def _texts_elsewhere(reading: CsvFormat, files: Mapping[str, Sequence[Path]]) -> list[str]:
+    """Return the columns that are text in one file and hold only NA and the like in another: they are text in both."""
+    from rtrain.datasets.tables.categories import is_text
+
+    every = [file for part in files.values() for file in part]
+    columns = [column for file in every for column in reading.schema(file)] if len(every) > 1 else []
+    texts = {column.name for column in columns if is_text(column.type)}
+    return sorted({column.name for column in columns if str(column.type) == "null"} & texts)
 
 
 def _tell_of_texts(info: DatasetInfo) -> None:
