@@ -48,8 +48,8 @@ def runs(tmp_path_factory):
     return run_of
 
 
-def blank(value, _):
-    return f" {value}"
+def capitals(value, _):
+    return value.upper()
 
 
 def new_in(every):
@@ -58,7 +58,7 @@ def new_in(every):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_a_category_with_values_that_training_never_saw_is_refused_and_leaves_no_output(name, runs, tmp_path, capsys):
-    new, out = write(tmp_path / "new.csv", 60, job=blank, town=new_in(20)), tmp_path / "out.csv"
+    new, out = write(tmp_path / "new.csv", 60, job=capitals, town=new_in(20)), tmp_path / "out.csv"
     run = str(runs(name).path)
     for command in (["predict", run, f"dataset.path={new}", "-o", str(out)], ["evaluate", run, f"dataset.path={new}"]):
         assert cli(command) == 2
@@ -80,7 +80,7 @@ def test_some_of_them_are_reported_by_column_and_count_as_missing(name, runs, tm
 
 
 def test_the_largest_share_is_a_key(runs, tmp_path):
-    new = write(tmp_path / "new.csv", 60, job=blank)
+    new = write(tmp_path / "new.csv", 60, job=capitals)
     words = [f"dataset.path={new}", "dataset.max_unseen=1"]
     assert rtrain.predict(runs("xgboost").path, tmp_path / "a.csv", words) == 60
     assert rtrain.evaluate(runs("xgboost").path, words)["num_rows"] == 60

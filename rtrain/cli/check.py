@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rtrain.cli.arguments import Config, ConfigDir, Overrides, with_short_names
+from rtrain.printable import printable
 from rtrain.terminal import say
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
+
+MOST_COLUMNS = 10
+"""Most columns whose missing values are counted in a line."""
 
 
 def check(
@@ -49,3 +54,13 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     what, info = "the first trial" if multirun else "the job", None if job.dataset is None else job.dataset.info
     data = "" if info is None else f" on {info.name} ({sum(info.num_rows.values()):,} rows)"
     say(f"ok: {what} can be trained, with {job.trainer_name}{data}")
+    if info is not None and info.num_missing:
+        say(f"missing values: {_counts(info.num_missing)}")
+
+
+def _counts(num_missing: Mapping[str, int]) -> str:
+    """Return how many values of which columns are missing, the most first."""
+    most = sorted(num_missing.items(), key=lambda one: -one[1])
+    shown = [f"{count:,} of {printable(name, '')}" for name, count in most[:MOST_COLUMNS]]
+    more = [f"and of {len(most) - MOST_COLUMNS} more columns"] if len(most) > MOST_COLUMNS else []
+    return ", ".join([*shown, *more])

@@ -51,6 +51,9 @@ class DatasetInfo:
     """Features that are categories, with the names of their codes 0, 1, ...; a value not among them is NaN in ``x``."""
     missing: tuple[str, ...] = ()
     """Features that have missing values, categories not counted; of streamed data those that its statistics met."""
+    num_missing: Mapping[str, int] = field(default_factory=dict)
+    """Of tables, how many values of a feature are missing, for those that lack some: of all rows that were read, filled
+    in or not; of streamed data of the train rows that its statistics met."""
     target_dtype: str = "float32"
     """Of the targets of a regression or ranking; ``float64`` where float32 would change whole numbers or merge some."""
     merged_targets: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import Need, Rules
 from rtrain.config.value_types.texts import one_of
@@ -239,6 +239,14 @@ def _drops_some(conf: Any) -> bool:
     return conf.features is None or any(fnmatchcase(name, one) for name in conf.features for one in conf.drop)
 
 
+def _as_texts(value: Any) -> Any:
+    """Return a value, or a list of some, as the texts that a file has for them."""
+    values = value if isinstance(value, list) else [value]
+    return [str(one) if type(one) in (int, float) else one for one in values]
+
+
+_MARKS = {"type": "array", "items": {"anyOf": [_TEXT, {"type": "number"}]}}
+NaValues = Annotated[list[str], BeforeValidator(_as_texts), WithJsonSchema(_MARKS)]
 DTYPES = ("float32", "float64", "int32", "int64", "bool", "string", "category")
 
 
@@ -292,6 +300,10 @@ class ColumnsConf(RowsConf):
     """Preprocessors of ``ray.data.preprocessors``, one after the other: ``{type: StandardScaler, columns: [a, b]}``.
     They learn from train alone, and come before ``categorical``, ``on_missing`` and ``normalize``."""
 
+    na_values: NaValues = field(default_factory=list)
+    """Texts and numbers that stand for missing values in any column: ``["?", -999]``. In columns of numbers of a CSV
+    file, NA, null, NaN and the like do anyway."""
+
     on_missing: Annotated[str, *one_of("auto", "error", "keep", "mean")] = "auto"
     """Empty numbers: ``error`` stops with a message, ``keep`` takes them as NaN, ``mean`` fills in that of the train
     split; auto: trees keep them, other trainers stop."""
@@ -304,6 +316,11 @@ class ColumnsConf(RowsConf):
         """Categories that are read as text: a guess in another file could be another one."""
         names = () if self.has_types else self.categorical or ()
         return tuple(name for name in names if name not in (self.dtypes or ()))
+
+    @property
+    def may_hold_marks(self) -> bool:
+        """Whether a text such as NA, among categories, may stand for a missing value: nothing here says what it is."""
+        return self.categorical is None
 
 
 @dataclass(kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.tables.categories import is_number, is_text, mostly_numbers, numbers_but_for
+from rtrain.datasets.tables.categories import is_number, is_text, mostly_numbers, numbers_but_for, tell_of_marks
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -226,6 +226,8 @@ class LabelScan:
             )
         if self._task == "auto":
             self._check_text()
+        if self._task == "auto" and all(isinstance(value, str) for value in self._values):
+            tell_of_marks(f"the label '{self._column}'", sorted(self._values))
         self._tell_of_rare_classes()
         return Labels(self._column, self._classes())
 

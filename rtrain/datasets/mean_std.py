@@ -51,9 +51,15 @@ class Moments:
 
     def missing(self, names: Sequence[str] = ()) -> tuple[str, ...]:
         """Return which channels or features had NaN, by ``names`` if they have some."""
+        return tuple(self.num_missing(names))
+
+    def num_missing(self, names: Sequence[str] = ()) -> dict[str, int]:
+        """Return how many NaN the channels or features had, of those that had some; by ``names`` as in ``missing``."""
         counts = self._count.tolist() if self._num_values else []
-        some = [index for index, count in enumerate(counts) if count < self._num_values]
-        return tuple(names[index] if names else f"feature {index}" for index in some)
+        lacking = {
+            index: self._num_values - int(count) for index, count in enumerate(counts) if count < self._num_values
+        }
+        return {names[index] if names else f"feature {index}": count for index, count in lacking.items()}
 
     @property
     def mean(self) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from rtrain.datasets.tables.categories import (
     numbers_but_for,
 )
 from rtrain.datasets.tables.column_types import is_nested, is_numeric
+from rtrain.datasets.tables.spellings import is_mark
 from rtrain.printable import printable
 
 if TYPE_CHECKING:
@@ -92,7 +94,10 @@ def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Colum
         note = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
         return Column(name, holds, missing, LEFT_OUT, note)
     sign = numbers_but_for(texts)
-    return Column(name, holds, missing, FEATURE, f"would be numbers without '{sign}'" if sign else "")
+    marks = [json.dumps(text, ensure_ascii=False) for text in texts if is_mark(text)]
+    note = f"would be numbers without '{sign}'" if sign else ""
+    note = note or (f"to take it as missing: na_values: [{', '.join(marks)}]" if marks else "")
+    return Column(name, holds, missing, FEATURE, note)
 
 
 def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: int) -> Column:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
-from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
+from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
+from rtrain.datasets.tables.na_values import NaFormat
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.first_config.columns import Column, columns_of
+from rtrain.first_config.csv_keys import csv_keys, is_text_of_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MOST_SHOWN = 30
+"""Most columns of a file without a header that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +35,8 @@ class Found:
     """The file, as typed."""
     source: str
     """The dataset that reads it, one of ``TABLES``."""
-    delimiter: str
-    """Between two values of a CSV file."""
+    reading: Mapping[str, Any]
+    """Keys of the dataset that say how the file is read, as ``csv_keys`` finds them."""
     label: str
     num_rows: int
     columns: Sequence[Column]
@@ -54,17 +60,15 @@ def look_at(path: str, label: str | None) -> Found:
         ConfigError: The file is not a table, or there is no label.
         DatasetError: The file can't be read, or the label is not a column, or can't be learned.
     """
-    source = kind_of(path)
-    if source not in TABLES:
-        hint = "Of images: rtrain fit resnet dataset=images dataset.path=FOLDER. All kinds of data: rtrain datasets"
-        raise ConfigError(f"{path} is not a table: first configs are made for .csv, .parquet and .json files.", hint)
-    file = existing_path(path, "--dataset")
-    if not file.is_file():
-        raise ConfigError(f"--dataset: {path} is a folder.", "Name one of its files; the config may name the folder.")
-    delimiter = delimiter_of(file) if source == "csv" else ","
-    reading = _reading(source, delimiter)
+    source, file = _table_at(path)
+    keys = csv_keys(file, label) if source == "csv" else {}
+    reading = _reading(source, keys)
     schema = reading.schema(file)
     names = schema.names
+    if "na_values" in keys:
+        reading = NaFormat(reading, keys["na_values"])
+    if "names" in keys and label not in names:
+        raise _without_header(path, CsvFormat(keys["delimiter"]).schema(file).names, label)
     if label is None:
         raise ConfigError("--label: the column to predict is missing.", f"There are: {', '.join(names)}")
     check_columns([label], schema, path, "label")
@@ -74,7 +78,7 @@ def look_at(path: str, label: str | None) -> Found:
     return Found(
         path=path,
         source=source,
-        delimiter=delimiter,
+        reading=keys,
         label=label,
         num_rows=table.num_rows,
         columns=list(columns_of(table)),
@@ -84,13 +88,31 @@ def look_at(path: str, label: str | None) -> Found:
     )
 
 
-def _reading(source: str, delimiter: str) -> TableFormat:
-    formats: dict[str, TableFormat] = {
-        "csv": CsvFormat(delimiter),
-        "parquet": ParquetFormat(),
-        "json": JsonFormat(),
-    }
-    return formats[source]
+def _table_at(path: str) -> tuple[str, Path]:
+    """Return the dataset that reads the table at ``path``, by its ending or else its text; and the file."""
+    source = kind_of(path) or ("csv" if is_text_of_columns(Path(path).expanduser()) else None)
+    if source not in TABLES:
+        hint = "Of images: rtrain fit resnet dataset=images dataset.path=FOLDER. All kinds of data: rtrain datasets"
+        raise ConfigError(f"{path} is not a table: first configs are made for .csv, .parquet and .json files.", hint)
+    file = existing_path(path, "--dataset")
+    if not file.is_file():
+        raise ConfigError(f"--dataset: {path} is a folder.", "Name one of its files; the config may name the folder.")
+    return source, file
+
+
+def _reading(source: str, keys: Mapping[str, Any]) -> TableFormat:
+    formats: dict[str, Callable[..., TableFormat]] = {"csv": CsvFormat, "parquet": ParquetFormat, "json": JsonFormat}
+    return formats[source](**keys)
+
+
+def _without_header(path: str, first: Sequence[str], label: str | None) -> ConfigError:
+    """Return the error that says what the columns of a file without a header are called, by their first values."""
+    names = made_up_names(len(first))
+    what = "is missing" if label is None else f"'{label}' is no column"
+    shown = [f"{name} ({value.strip()})" for name, value in zip(names, first, strict=True)]
+    columns = shown if len(shown) <= MOST_SHOWN else [*shown[: MOST_SHOWN - 1], "...", shown[-1]]
+    hint = f"Its columns are called, with what the first line holds: {', '.join(columns)}"
+    return ConfigError(f"--label: the column to predict {what}. {path} has no header: it begins with data.", hint)
 
 
 def _classes(table: pa.Table, label: str, path: str) -> dict[str, int]:

@@ -35,7 +35,8 @@ def first_config(found: Found) -> str:
 def _head(found: Found) -> str:
     """Return the comment that says what was found."""
     what = f"one of {len(found.classes)} classes" if found.classes else "a number"
-    lines = [f"{_plain(found.label)}, {what}, is learned from {_plain(found.path)}, {found.num_rows} rows:", ""]
+    rows = f"{found.num_rows} rows{' without a header line' if 'names' in found.reading else ''}"
+    lines = [f"{_plain(found.label)}, {what}, is learned from {_plain(found.path)}, {rows}:", ""]
     lines += _columns(found)
     lines += ["", *_classes(found)] if found.classes else []
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
@@ -81,8 +82,7 @@ def _dataset(found: Found) -> str:
     if found.unlabelled:
         file = shlex.quote(_plain(found.unlabelled[0]))
         comments["path"] = f"to predict later: rtrain predict RUN dataset.path={file} -o OUT.csv"
-    if found.source == "csv" and found.delimiter != ",":
-        keys["delimiter"] = SIGNS[found.delimiter]
+    keys |= {key: _named(value) for key, value in found.reading.items() if value != ","}
     keys["label"] = found.label
     if names := found.used(NAME):
         keys["ids"] = [one.name for one in names]
@@ -120,11 +120,18 @@ def _flow(value: Any) -> str:
     """Return a value on one line, as YAML has it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and not (_WORD.fullmatch(value) and yaml.safe_load(value) == value):
         return json.dumps(value.replace("${", "\\${"), ensure_ascii=False)  # which is YAML, too
     return str(value)
+
+
+def _named(value: Any) -> Any:
+    """Return a delimiter by its name; other values as they are."""
+    return SIGNS.get(value, value) if isinstance(value, str) else value
 
 
 def _pattern(name: str) -> str:

@@ -36,7 +36,7 @@ PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
 OF_MODEL = ("trainer.predictor", "trainer.datamodule")
 """Keys of the trainer that it follows too: what predicts, and what has the rows."""
-OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen")
+OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen", "na_values")
 """Keys of a table that new rows may have another way than those of training."""
 
 
@@ -179,6 +179,10 @@ def composed_of(
 
 
 def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
-    """Return what training's columns are called, as far as the conf of another source wants to know it."""
+    """Return what training's columns are called, as far as the conf of the source ``wanted`` has keys for it."""
     names = {one.name for one in fields(wanted)}
-    return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}
+    return {
+        key: dataset[key]
+        for key in ("text", "names", "keep_default_na", "skipinitialspace", *OWN_COLUMNS)
+        if key in names and key in dataset
+    }

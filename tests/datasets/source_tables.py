@@ -86,6 +86,7 @@ COLUMNS = (
     acts("dtypes", {"g": "category"}, on=categories),
     acts("task", "regression", on=task),
     acts("preprocessors", [{"type": "StandardScaler", "columns": ["a"]}], on=train),
+    acts("na_values", ["red"], on=categories),
     acts("on_missing", "mean", on=train),
 )
 RESIDENT = (acts("memory", "stream", on=memory),)
@@ -103,6 +104,7 @@ OF_TABLES = (
     refused("dtypes", {"a": "category"}, because=r"dataset\.dtypes"),
     refused("preprocessors", [{"type": "StandardScaler", "columns": ["a"]}], because=r"dataset\.preprocessors"),
     refused("on_missing", "mean", because=r"dataset\.on_missing"),
+    refused("na_values", ["?"], because=r"dataset\.na_values"),
     refused("max_unseen", 0.5, because=r"dataset\.max_unseen"),
 )
 SPLIT_OF_TABLES = tuple(
@@ -128,7 +130,16 @@ def files(ending: str, *more: Row) -> dict[str, Case]:
 
 
 TABLES = {
-    **files("csv", refused("delimiter", ";", because=r"dataset\.delimiter")),
+    **files(
+        "csv",
+        refused("delimiter", ";", because=r"dataset\.delimiter"),
+        refused("names", ["a", "y"], because=r"dataset\.names"),
+        *shown("tests/datasets/tables/test_na_values.py::test_the_usual_marks_can_be_texts", "keep_default_na"),
+        *shown(
+            "tests/datasets/sources/test_csv_blanks.py::test_blanks_around_values_and_names_are_left_out",
+            "skipinitialspace",
+        ),
+    ),
     **files("jsonl"),
     **files("parquet", rescues("on_error", "skip", because=r"b\.parquet", path="broken")),
     "delta": Case(

@@ -154,6 +154,25 @@ def test_a_file_of_other_rows_beside_it_is_taken_and_one_without_labels_is_told_
     assert prepare("mine.yaml").info.num_rows["val"] == ROWS
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_without_a_header_gets_names(seed, capsys):
+    draw = np.random.default_rng(seed)
+    kinds = draw.choice(["numbers", "whole", "gap_texts", "flags"], draw.integers(1, 5)).tolist()
+    columns = {f"{kind}{place}": COLUMNS[kind](draw) for place, kind in enumerate(kinds)}
+    name, sign = ("rows.data", "rows.csv", "rows.txt", "rows")[seed], (",", "\t", ";", "|")[seed]
+    table = pa.table({"numbers": draw.normal(size=ROWS), **columns, "y": draw.integers(0, 2, ROWS)})
+    csv.write_csv(table, name, csv.WriteOptions(include_header=False, delimiter=sign))
+    label = f"c{len(kinds) + 1}"
+    for words in ([], ["--label", "income"]):
+        assert run(["init", "--dataset", name, *words]) == 2
+        assert f"{label} (" in capsys.readouterr().err
+    assert run(["init", "--dataset", name, "--label", label]) == 0
+    written = yaml.safe_load(Path("rows.yaml").read_text())["dataset"]
+    assert written["names"] == [f"c{place}" for place in range(len(kinds) + 2)]
+    assert "without a header" in Path("rows.yaml").read_text()
+    assert sum(prepare("rows.yaml").info.num_rows.values()) == ROWS
+
+
 def test_a_file_that_is_there_is_never_replaced(capsys):
     path = write({"a": [1, 2, 3], "y": [0.5, 1.5, 2.5]}, "csv")
     Path("table.yaml").write_text("mine")

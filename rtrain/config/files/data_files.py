@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 KINDS = {
-    "csv": (".csv", ".tsv"),
+    "csv": (".csv", ".tsv", ".tab", ".data"),
     "parquet": (".parquet", ".pq"),
     "json": (".json", ".jsonl", ".ndjson"),
     "libsvm": (".libsvm", ".svm", ".svmlight"),

@@ -1,22 +1,31 @@
-"""CSV files with a header line, also compressed."""
+"""CSV files, also compressed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from rtrain.datasets.base import Dataset, RowReader, Source
+from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
+from rtrain.datasets.files import files_by_split
 from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
+from rtrain.errors import DatasetError
 
 log = logging.getLogger(__name__)
 
 
+MOST_NAMES = 30
+"""Most columns that a hint names one by one."""
+MOST_PADDED = 5
+"""Most columns with blanks around values that are listed."""
 NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
 """Characters that have a name."""
 
@@ -26,29 +35,61 @@ def _sign(value: Any) -> Any:
     return NAMED.get(value, value) if isinstance(value, str) else value
 
 
+def _check_names(value: list[str] | None) -> list[str] | None:
+    for name, count in Counter(value or ()).items():
+        if count > 1:
+            raise ValueError(f"must name each column once, but names '{name}' {count} times")
+    return value
+
+
 @dataclass(kw_only=True)
-class DelimiterConf:
-    """What separates values."""
+class CsvTextConf:
+    """How the text of a file becomes columns."""
+
+    names: Annotated[list[str] | None, Field(min_length=1), AfterValidator(_check_names)] = None
+    """Columns of files without a header line, in their order; null: the first line names them. A file whose first line
+    holds these names, or some of them, is read by that line."""
 
     delimiter: Annotated[str, BeforeValidator(_sign), Field(min_length=1, max_length=1)] = ","
     """Character between two values; ``tab``, ``semicolon``, ``comma``, ``pipe``, ``space`` and ``colon`` are names of
     some."""
 
+    keep_default_na: bool = True
+    """Whether NA, null and the like are missing values in columns of numbers; false: they are texts there, as they
+    are in columns of text. An empty value always is missing."""
+
+    skipinitialspace: bool = False
+    """Leave out the blanks around values, and around the names in the first line."""
+
+    def reading(self, texts: Sequence[str], na_values: Sequence[str] = ()) -> CsvFormat:
+        """Return what reads such files, the columns ``texts`` as text."""
+        return CsvFormat(self.delimiter, texts, self.names, na_values, self.keep_default_na, self.skipinitialspace)
+
 
 @dataclass(kw_only=True)
-class CsvConf(DelimiterConf, TableConf):
-    """CSV files; the first line names the columns. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
+class CsvConf(CsvTextConf, TableConf):
+    """CSV files. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
 
     has_types: ClassVar[bool] = False
 
+    @property
+    def untyped(self) -> tuple[str, ...]:
+        """Categories that are read as text, and called as numbers if they are some: then NA would be missing."""
+        return super().untyped if self.keep_default_na else ()
+
+    @property
+    def may_hold_marks(self) -> bool:
+        """Whether a text such as NA may stand for a missing value."""
+        return self.keep_default_na and super().may_hold_marks
+
 
 @dataclass(kw_only=True)
-class WholeCsvConf(DelimiterConf, WholeFilesConf):
-    """CSV files with all their columns; the first line names them."""
+class WholeCsvConf(CsvTextConf, WholeFilesConf):
+    """CSV files with all their columns."""
 
 
 class Csv(Source):
-    """CSV files with a header line: one, a folder or a glob; in memory or streamed."""
+    """CSV files: one, a folder or a glob; in memory or streamed."""
 
     Conf = CsvConf
     WholeConf = WholeCsvConf
@@ -57,21 +98,72 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.tables.load import load_table
 
-        dataset = load_table("csv", CsvFormat(conf.delimiter, (*(conf.dtypes or ()), *conf.untyped)), conf)
-        if "" in dataset.info.feature_names:
-            log.warning(
-                "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
-            )
+        reading = conf.reading((*(conf.dtypes or ()), *(conf.categorical or ())), conf.na_values)
+        files = files_by_split(conf.path, reading.endings)
+        _check_header(reading, files, [conf.label])
+        reading = replace(reading, texts=(*reading.texts, *_texts_elsewhere(reading, files)))
+        dataset = load_table("csv", reading, conf, files)
+        _tell_of_texts(dataset.info)
         return dataset
 
     def load_whole(self, conf: WholeCsvConf) -> Dataset:
         """Read, or open for streaming, all rows and columns of the files at ``path``."""
         from rtrain.datasets.whole.load import load_files
 
-        return load_files("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or ())), conf)
+        return load_files("csv", conf.reading(tuple(conf.dtypes or ())), conf)
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.tables.predict_rows import open_table_rows, text_columns
+        from rtrain.datasets.tables.predict_rows import open_table_rows, spec_of, text_columns
 
-        return open_table_rows(CsvFormat(conf.delimiter, text_columns(conf, encoding)), conf, encoding)
+        reading = conf.reading(text_columns(conf, encoding), conf.na_values)
+        files = files_by_split(conf.path, reading.endings)
+        _check_header(reading, files, spec_of(encoding, conf).inputs)
+        return open_table_rows(reading, conf, encoding, files)
+
+
+def _texts_elsewhere(reading: CsvFormat, files: Mapping[str, Sequence[Path]]) -> list[str]:
+    """Return the columns that are text in one file and hold only NA and the like in another: they are text in both."""
+    from rtrain.datasets.tables.categories import is_text
+
+    every = [file for part in files.values() for file in part]
+    columns = [column for file in every for column in reading.schema(file)] if len(every) > 1 else []
+    texts = {column.name for column in columns if is_text(column.type)}
+    return sorted({column.name for column in columns if str(column.type) == "null"} & texts)
+
+
+def _tell_of_texts(info: DatasetInfo) -> None:
+    """Warn of names and texts that are hardly meant: a column without a name, and blanks around a category."""
+    if "" in info.feature_names:
+        log.warning(
+            "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
+        )
+    columns = {"the label": info.class_names, **{f"feature '{name}'": found for name, found in info.categories.items()}}
+    padded = {what: next((text for text in texts if text != text.strip()), None) for what, texts in columns.items()}
+    found = [f"{what} ('{text}')" for what, text in padded.items() if text is not None]
+    if found:
+        more = f" and {len(found) - MOST_PADDED} more" if len(found) > MOST_PADDED else ""
+        log.warning(
+            "there are blanks around values of %s%s; where they are not meant: dataset.skipinitialspace=true",
+            *(", ".join(found[:MOST_PADDED]), more),
+        )
+
+
+def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wanted: Sequence[str]) -> None:
+    """Raise a DatasetError if the files of a split have none of the columns ``wanted``, and begin with data.
+
+    Raise one, too, if they have the columns but for the blanks around their names.
+    """
+    for file in (part[0] for part in files.values()):
+        schema = reading.schema(file)
+        padded = {name.strip(): name for name in schema.names if name != name.strip()}
+        lacking = next((name for name in wanted if name not in schema.names and name in padded), None)
+        if lacking is not None:
+            message = f"{file}: there is no column '{lacking}', but one called '{padded[lacking]}'."
+            raise DatasetError(message, "To leave out blanks around names and values: dataset.skipinitialspace=true")
+        if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema):
+            shown = ", ".join(schema.names[:3])
+            message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
+            names = made_up_names(len(schema.names))
+            names = names if len(names) <= MOST_NAMES else [*names[:2], "...", names[-1]]
+            raise DatasetError(message, f"Name its {len(schema.names)} columns: 'dataset.names=[{','.join(names)}]'")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns
-from rtrain.datasets.tables.spellings import MISSING, is_whole, places_of, typed_names
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.tables.spellings import MISSING, is_mark, is_whole, places_of, typed_names
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -223,13 +225,15 @@ def is_number(value: Any) -> bool:
     return True
 
 
-def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, *, asked: bool) -> None:
+def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, conf: ColumnsConf) -> None:
     """Warn of features whose texts seem to name the rows of ``train``: nothing can be learned of them.
 
-    Warn also of texts that would be numbers without a sign, unless the config has ``asked`` for the categories.
+    Warn also of texts that would be numbers without a sign, unless the config asks for the categories, and of those
+    that other tools take as missing.
     """
     for name, names in categories.items():
-        sign = None if asked else numbers_but_for(names)
+        tell_of_marks(f"feature '{name}'", names if conf.may_hold_marks else (), conf.na_values)
+        sign = None if conf.categorical is not None else numbers_but_for(names)
         if sign:
             log.warning(
                 "feature '%s' is taken as a category, but its texts, such as '%s', would be numbers without '%s'; "
@@ -241,6 +245,20 @@ def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, *, ask
                 "feature '%s' has %d different texts in %d rows; if it names them, keep it out: 'dataset.ids=[%s]'",
                 *(name, len(names), num_rows, name),
             )
+
+
+def tell_of_marks(what: str, names: Sequence[str], na_values: Sequence[str] = ()) -> None:
+    """Warn of a text among the ``names`` of a column that often stands for a missing value; ``na_values`` do."""
+    marks = list(dict.fromkeys(name.strip() for name in names if is_mark(name)))
+    if marks and len(marks) < len(names):
+        log.warning(
+            "%s has the text %s, which is a category like the others; where it means that a value is missing: %s",
+            *(
+                what,
+                " and ".join(map(repr, marks)),
+                f"'dataset.na_values={json.dumps([*na_values, *marks], ensure_ascii=False)}'",
+            ),
+        )
 
 
 def mostly_numbers(texts: Collection[Any]) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OF_TABLES = (
     *("features", "drop", "categorical", "ids", "weight", "group", "base_margin"),
-    *("dtype", "dtypes", "preprocessors", "on_missing", "max_unseen"),
+    *("dtype", "dtypes", "preprocessors", "na_values", "on_missing", "max_unseen"),
 )
 """Keys of ``ColumnsConf`` that mean nothing where rows are not a table."""
 

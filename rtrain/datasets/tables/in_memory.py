@@ -45,8 +45,10 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     every = [(where, table.schema) for part in tables.values() for where, table in part]
     check_alike(every, [*features, *([conf.group] if conf.group else []), conf.label], conf)
     check_times(every, SplitKeys.of(conf.split))
+    lacking = _num_missing(tables, features)
     if not conf.preprocessors:
-        return _resident(name, tables, features, conf, reason)
+        dataset = _resident(name, tables, features, conf, reason)
+        return replace(dataset, info=replace(dataset.info, num_missing=lacking))
     ready = _split(tables, features, conf)
     preprocessing = fit(conf.preprocessors, ready["train"], features)
     made = {
@@ -54,7 +56,18 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
         for split, part in ready.items()
     }
     dataset = _resident(name, made, preprocessing.features, _conf_after(conf, made, preprocessing), reason)
-    return replace(dataset, encoding={**dataset.encoding, "preprocessing": asdict(preprocessing)})
+    info = replace(dataset.info, num_missing=lacking)
+    return replace(dataset, info=info, encoding={**dataset.encoding, "preprocessing": asdict(preprocessing)})
+
+
+def _num_missing(tables: Tables, features: Sequence[str]) -> dict[str, int]:
+    """Return how many values of the features are missing, of those that lack some."""
+    import pyarrow.compute as pc
+
+    every = [table for part in tables.values() for _, table in part]
+    missing = {name: [pc.is_null(table[name], nan_is_null=True) for table in every] for name in features}
+    counts = {name: sum(pc.sum(one).as_py() or 0 for one in found) for name, found in missing.items()}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: ColumnsConf, reason: str) -> Dataset:
@@ -64,7 +77,7 @@ def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: Column
     task = task_of(spec.labels, conf)
     splits = split_table(parts, keys, conf, task == "classification")
     splits, categories = seen_only(splits, features, dict(spec.categories))
-    tell_of_names(categories, len(splits["train"]["y"]), asked=conf.categorical is not None)
+    tell_of_names(categories, len(splits["train"]["y"]), conf)
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":
         moments = Moments()

@@ -31,7 +31,8 @@ from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unsca
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.column_types import check_alike
 from rtrain.datasets.tables.in_memory import label_scan, resident_table, task_of
-from rtrain.datasets.tables.predict_rows import encoding_of
+from rtrain.datasets.tables.na_values import NaFormat
+from rtrain.datasets.tables.predict_rows import Files, encoding_of
 from rtrain.datasets.tables.preprocessing import fit
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_has, choose_features, used_columns
 from rtrain.errors import DatasetError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 STATISTICS_ROWS = 1_000_000
 """Rows of a streamed train split that ``normalize: true`` looks at, at least, if there are so many."""
 
-Files = Mapping[str, Sequence[Path]]
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 """Mean and standard deviation, per feature; empty for none."""
 
@@ -54,6 +54,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
     files = files_by_split(conf.path, reading.endings) if files is None else files
+    reading = NaFormat(reading, conf.na_values) if conf.na_values else reading
     reading = CastFormat(reading, conf.dtypes) if conf.dtypes else reading
     features = _checked_features(files, reading, conf)
     num_words = len(features) * (1 if conf.dtype == "float32" else 2) + 1
@@ -146,11 +147,11 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     reader = _preprocessed(splits["train"], reader, conf)
     scan = _categories(splits["train"], reader, conf)
     categories = scan.categories()
-    tell_of_names(categories, splits["train"].num_rows, asked=conf.categorical is not None)
+    tell_of_names(categories, splits["train"].num_rows, conf)
     reader = replace(reader, spec=replace(reader.spec, categories=categories, texts=scan.texts()))
     for split in splits.values():
         split.reader, split.row_bytes = reader, reader.spec.row_bytes
-    (mean, std), missing, spec = _statistics(splits, reader, conf)
+    (mean, std), missing, num_missing, spec = _statistics(splits, reader, conf)
     tell_of_digits(conf.dtype, mean, std, spec.features)
     task = task_of(labels, conf)
     info = DatasetInfo(
@@ -159,6 +160,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         dtype=conf.dtype,
         categories=categories,
         missing=missing,
+        num_missing=num_missing,
         target_dtype=labels.targets.dtype,
         merged_targets=labels.targets.merged,
         columns=spec.roles.names,
@@ -304,16 +306,18 @@ def _shares(
 
 def _statistics(
     splits: Mapping[str, StreamSplit], reader: TableReader, conf: TableConf
-) -> tuple[Statistics, tuple[str, ...], TableSpec]:
-    """Return mean and std for ``normalize``, and which features have missing values.
+) -> tuple[Statistics, tuple[str, ...], dict[str, int], TableSpec]:
+    """Return mean and std for ``normalize``, which features have missing values, and how many of train do.
 
     Where ``on_missing`` says so, all splits fill those in from now on.
     """
     spec = reader.spec
     given = given_statistics(conf.normalize, len(spec.features))
     missing: tuple[str, ...] = ()
+    num_missing: dict[str, int] = {}
     if given is None or conf.on_missing != "error":
         moments = splits["train"].moments(STATISTICS_ROWS)
+        num_missing = moments.num_missing(spec.features)
         given = given if given is not None else (moments.mean, moments.std)
         kept = [name for name in splits if name != "train"] if conf.on_missing == "keep" else []
         others = [splits[name].moments(STATISTICS_ROWS) for name in kept]
@@ -327,4 +331,4 @@ def _statistics(
     if spec is not reader.spec:
         for split in splits.values():
             split.reader = replace(reader, spec=spec)
-    return (mean, std), missing, spec
+    return (mean, std), missing, num_missing, spec

@@ -16,6 +16,7 @@ from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.tables.casts import CastFormat, cast_table
 from rtrain.datasets.tables.column_roles import Roles
+from rtrain.datasets.tables.na_values import NaFormat, without_na_values
 from rtrain.datasets.tables.preprocessing import Preprocessing
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_columns, check_has
 from rtrain.datasets.without_effect import as_recorded
@@ -23,6 +24,10 @@ from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Files = Mapping[str, Sequence[Path]]
+"""The files of each split."""
 
 
 def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[str, Any]:
@@ -118,16 +123,19 @@ def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
     return {**learned, **asked}
 
 
-def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any]) -> TableRows:
-    """Open the files at ``conf.path``, of all splits, one after the other.
+def open_table_rows(
+    reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any], files: Files | None = None
+) -> TableRows:
+    """Open the files at ``conf.path``, of all splits, one after the other; ``files`` in place of them.
 
     Raises:
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
     """
     spec = spec_of(encoding, conf)
-    reading = CastFormat(reading, _dtypes(conf, encoding))
+    reading = CastFormat(NaFormat(reading, conf.na_values), _dtypes(conf, encoding))
     pieces = []
-    for part in files_by_split(conf.path, reading.endings).values():
+    files = files_by_split(conf.path, reading.endings) if files is None else files
+    for part in files.values():
         for file in part:
             check_row_columns(reading.schema(file), spec, conf.ids, str(file))
             pieces += [(str(file), row, key) for key, row in reading.pieces(file)]
@@ -205,6 +213,7 @@ def open_arrow_rows(
     """
     spec, dtypes = spec_of(encoding, conf), _dtypes(conf, encoding)
     places = arrow_places(parts, where)
+    parts = {split: without_na_values(table, conf.na_values) for split, table in parts.items()}
     tables = [(places[split], cast_table(table, dtypes, places[split])) for split, table in parts.items()]
     for place, table in tables:
         check_row_columns(table.schema, spec, conf.ids, place)

@@ -18,6 +18,7 @@ from rtrain.datasets.tables.categories import codes_of, is_number, num_missing
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.column_types import check_types, is_numeric
 from rtrain.datasets.tables.preprocessing import Preprocessing
+from rtrain.datasets.tables.spellings import is_mark
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -176,13 +177,18 @@ class TableSpec:
         return codes_of(values, names, f"{where}: feature '{name}'", zeros_count=name in self.texts)
 
     def _not_numeric(self, table: pa.Table, name: str, where: str, first_row: int) -> DatasetError:
-        place = _first_text(table[name], first_row)
+        place, text = _first_text(table[name], first_row)
         names = ",".join(one for one in self.features if one == name or one in self.categories)
         numbers = f"Read it as numbers: 'dataset.dtypes={{{name}: float32}}', take" if "the text" in place else "Take"
+        marks = (
+            f"Where it means that a value is missing: 'dataset.na_values=[\"{text.strip()}\"]'.\n"
+            if is_mark(text)
+            else ""
+        )
         return DatasetError(
             f"{where}: feature '{name}' is not numeric: {place}.",
-            f"{numbers} it as a category: 'dataset.categorical=[{names}]', leave it out: 'dataset.drop=[{name}]', "
-            "or correct the value.",
+            f"{marks}{numbers} it as a category: 'dataset.categorical=[{names}]', "
+            f"leave it out: 'dataset.drop=[{name}]', or correct the value.",
         )
 
     def fill_missing(self, x: np.ndarray) -> np.ndarray:
@@ -239,12 +245,12 @@ def _numbers(values: pa.ChunkedArray, dtype: str) -> np.ndarray:
         return np.asarray(values.cast(kind, safe=False).to_numpy())
 
 
-def _first_text(values: pa.ChunkedArray, first_row: int) -> str:
-    """Name the first value that is no number, or the first one if all are numbers written as text."""
+def _first_text(values: pa.ChunkedArray, first_row: int) -> tuple[str, str]:
+    """Return the place of the first value that is not a number, or else of the first text; and the value."""
     found = [(row, value.as_py()) for row, value in enumerate(values) if value.is_valid]
     row, value = next(((row, value) for row, value in found if not is_number(value)), found[0])
     shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
-    return f"row {first_row + row + 1} holds {'the text ' if is_number(value) else ''}{shown}"
+    return f"row {first_row + row + 1} holds {'the text ' if is_number(value) else ''}{shown}", str(value)
 
 
 def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[str, ...]:

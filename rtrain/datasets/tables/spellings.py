@@ -1,4 +1,4 @@
-"""Texts that stand for the same value: ``True`` and ``true``, ``3.0`` and ``3``, a date and its midnight."""
+"""Texts that stand for the same value: ``True`` and ``true``, ``3.0`` and ``3``, dates, texts with blanks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ MISSING = ["", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null", "N
 MISSING += ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
 """Texts that stand for a missing number, in CSV as in pandas."""
 
+MARKS = frozenset(["NONE", "<NA>", "N.A.", "NOT AVAILABLE", "MISSING", *(text.upper() for text in MISSING if text)])
+"""Texts, in capitals, that often stand for a missing value."""
+
 BOOLEANS = {"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false"}
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?(?:Z|\+00:00)?")
+
+
+def is_mark(text: str) -> bool:
+    """Return whether a text often stands for a missing value."""
+    bare = text.strip()
+    return bare.upper() in MARKS or bare in ("?", "-", "--", "---", ".", "*")
 
 
 def typed_names(texts: Collection[str]) -> set[str] | None:
@@ -62,7 +71,7 @@ def _places_by_value(names: tuple[str, ...], zeros_count: bool) -> dict[str, int
 
 
 def _value(text: str, zeros_count: bool) -> str | None:
-    return _boolean(text) or _number(text, zeros_count) or _time(text)
+    return _boolean(text) or _number(text, zeros_count) or _time(text) or text.strip() or None
 
 
 def _boolean(text: str) -> str | None:

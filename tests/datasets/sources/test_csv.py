@@ -74,6 +74,18 @@ def test_of_texts_only_the_empty_one_is_missing(load, open_rows, tmp_path, memor
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("text", NAMES[:-1])
+def test_a_text_is_one_in_a_file_that_holds_nothing_else(load, tmp_path, memory, text):
+    for name, texts in (("train", (text, "EU")), ("test", (text, text))):
+        (tmp_path / f"{name}.csv").write_text(
+            "place,y\n" + "".join(f"{texts[row % 2]},{row % 3}\n" for row in range(30))
+        )
+    dataset = load("csv", path=str(tmp_path), label="y", memory=memory)
+    (columns,) = dataset.splits["test"].own_rows(0, 1)
+    assert {dataset.info.categories["place"][int(code)] for code in columns["x"][:, 0]} == {text}
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
 @pytest.mark.parametrize("dtypes", [None, {"size": "float64"}])
 @pytest.mark.parametrize("text", ["", *NAMES[:-1]])
 def test_numbers_are_missing_where_a_text_says_so(load, tmp_path, memory, dtypes, text):

@@ -1,24 +1,24 @@
-"""Reads CSV files with a header line, also compressed."""
+"""Reads CSV files, with a header line or names in place of one; also compressed."""
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.tables.formats.csv_blanks import SkippedBlanks
+from rtrain.datasets.tables.formats.csv_lines import first_line
+from rtrain.datasets.tables.spellings import MISSING, is_mark
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-log = logging.getLogger(__name__)
-
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
-BLOCK_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 28
+BLOCK_BYTES = 1 << 20
 OTHER_DELIMITERS = ",;\t|"
 """Signs that a file may have between its values, where it seems to have a single column."""
 
@@ -30,6 +30,14 @@ class CsvFormat:
     delimiter: str
     texts: Sequence[str] = ()
     """Columns that are text whatever they look like: ``01234`` stays what it is."""
+    names: Sequence[str] | None = None
+    """What the columns of files without a header line are called; None: the first line says it."""
+    na_values: Sequence[str] = ()
+    """Texts that stand for missing values in columns of numbers, in addition to the usual ones."""
+    keep_default_na: bool = True
+    """Whether NA, null and the like are missing values in columns of numbers; an empty one always is."""
+    skipinitialspace: bool = False
+    """Leave out the blanks around values and names."""
     endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
     def schema(self, file: Path) -> pa.Schema:
@@ -53,10 +61,10 @@ class CsvFormat:
 
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
-            found = csv.read_csv(file, _blocks(file), **options)
+            found = csv.read_csv(self._text(file), self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
-        return _checked(found, file)
+        return self._checked(found, file)
 
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return the size of the text: numbers are rarely smaller than their digits."""
@@ -74,7 +82,7 @@ class CsvFormat:
         try:
             with self._open(Path(piece), columns, widened) as reader:
                 for batch in reader:
-                    yield _checked(pa.Table.from_batches([batch]), Path(piece))
+                    yield self._checked(pa.Table.from_batches([batch]), Path(piece))
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(Path(piece), error, self.schema(Path(piece)).names) from error
 
@@ -85,7 +93,7 @@ class CsvFormat:
         try:
             types = {} if columns is None else self._wider(file, columns, widened)
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
-            return csv.open_csv(file, _blocks(file), **options)
+            return csv.open_csv(self._text(file), self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
 
@@ -102,6 +110,54 @@ class CsvFormat:
                 types[field.name] = pa.string()
         return types
 
+    def _lines(self, file: Path) -> Any:
+        """Return which lines are rows, and how much text is read per block: at the least twice the first line.
+
+        Raises:
+            DatasetError: The first line has more or fewer values than there are names.
+        """
+        from pyarrow import csv
+
+        first = first_line(file)
+        options = csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
+        values = first.values(self.delimiter)
+        if values and self._is_header(values):
+            options.column_names, options.skip_rows = values, first.number
+        elif values and self.names is not None:
+            if len(values) != len(self.names):
+                message = f"{file}: the first line has {len(values)} values, but dataset.names has {len(self.names)}."
+                raise DatasetError(message, "Name each column of the file once, in their order.")
+            options.column_names = list(self.names)
+        return options
+
+    def _is_header(self, values: Sequence[str]) -> bool:
+        """Return whether the first line of a file, which has these values, names columns that are called otherwise."""
+        if self.names is None:
+            return self.skipinitialspace
+        return len(set(values)) == len(values) and set(values) <= set(self.names)
+
+    def _text(self, file: Path) -> Any:
+        """Return what pyarrow reads: the file, or its text without blanks."""
+        import pyarrow as pa
+
+        if not self.skipinitialspace:
+            return file
+        return pa.PythonFile(SkippedBlanks(pa.input_stream(str(file), compression="detect"), self.delimiter), mode="r")
+
+    def _checked(self, table: pa.Table, file: Path) -> pa.Table:
+        """Return the table, whose texts can all be read; of texts only the empty one is missing, not NA or null."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for index, field in enumerate(table.schema):
+            if field.type == pa.binary():
+                raise _not_utf8(f"{file}: column '{field.name}' is")
+            if field.type == pa.string():
+                values = table.column(index)
+                values = pc.utf8_trim_whitespace(values) if self.skipinitialspace else values
+                table = table.set_column(index, field.name, pc.if_else(pc.equal(values, ""), None, values))
+        return table
+
     def _parse(self) -> Any:
         from pyarrow import csv
 
@@ -112,7 +168,12 @@ class CsvFormat:
         from pyarrow import csv
 
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
-        return csv.ConvertOptions(include_columns=columns, column_types=types)
+        missing = [
+            *(MISSING if self.keep_default_na else [""]),
+            *self.na_values,
+            *(f" {one}" for one in self.na_values),
+        ]
+        return csv.ConvertOptions(include_columns=columns, column_types=types, null_values=missing)
 
 
 def delimiter_of(file: Path) -> str:
@@ -121,27 +182,12 @@ def delimiter_of(file: Path) -> str:
     Raises:
         DatasetError: It can't be read.
     """
-    import pyarrow as pa
-
     try:
-        with pa.input_stream(str(file), compression="detect") as stream:
-            line = stream.read(BLOCK_BYTES).partition(b"\n")[0]
+        line = first_line(file).text
     except OSError as error:
         raise _unreadable(file, error) from error
     unquoted = re.sub(rb'"[^"]*"', b"", line)
     return max(OTHER_DELIMITERS, key=lambda sign: unquoted.count(sign.encode()))
-
-
-def _blocks(file: Path) -> Any:
-    """Return how much text is read per block: at the least twice the line with the names."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with pa.input_stream(str(file), compression="detect") as stream:
-        start = stream.read(BLOCK_BYTES)
-        while len(start) < MAX_HEADER_BYTES and b"\n" not in start and (more := stream.read(len(start))):
-            start += more
-    return csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(start.partition(b"\n")[0])))
 
 
 def _names(reader: Any, file: Path) -> list[str]:
@@ -149,20 +195,6 @@ def _names(reader: Any, file: Path) -> list[str]:
         return list(reader.schema.names)
     except UnicodeDecodeError as error:
         raise _not_utf8(f"{file}: the names of the columns are") from error
-
-
-def _checked(table: pa.Table, file: Path) -> pa.Table:
-    """Return the table, whose texts can all be read; of texts only the empty one is missing, NA and null are none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for index, field in enumerate(table.schema):
-        if field.type == pa.binary():
-            raise _not_utf8(f"{file}: column '{field.name}' is")
-        if field.type == pa.string():
-            values = table.column(index)
-            table = table.set_column(index, field.name, pc.if_else(pc.equal(values, ""), None, values))
-    return table
 
 
 def _not_utf8(what: str) -> DatasetError:
@@ -180,6 +212,9 @@ def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> Data
     if place and names:
         name, kind, what = names[int(place[1])], place[2], place[3]
         message = f"{file}: column '{name}' begins with {kind} values, but then comes an {what[:200]}."
+        mark = re.search(r"invalid value '(.*)'", what)
+        if mark and is_mark(mark[1]):
+            return DatasetError(message, f"Where it means that a value is missing: 'dataset.na_values=[\"{mark[1]}\"]'")
         hint = f"Correct it, or say what the column holds: 'dataset.dtypes={{{name}: category}}'"
         return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
     return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")
