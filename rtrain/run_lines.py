@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from rtrain.config.files.locations import shown
 from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
+from rtrain.runs.written_files import names_text
 from rtrain.storage.stores import is_url
 
 DIGITS = 4
@@ -40,16 +42,30 @@ def is_milestone(event: Event) -> bool:
 
 def event_line(event: Event, limits: Limits) -> str:
     """Return one line for a report: where it is, and its metrics."""
-    place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
-    shown_already = {"epoch": event.epoch, "step": event.step}  # loops report them as metrics too
-    told = {
-        name: value
-        for name, value in event.metrics.items()
-        if name not in ("train/lr", SPEED) and shown_already.get(name) != value
-    }
-    rate = event.metrics.get(SPEED)
+    epoch, step, metrics = place_and_rest(event.epoch, event.step, event.metrics)
+    place = f"epoch {epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
+    told = {name: value for name, value in metrics.items() if name not in ("train/lr", SPEED)}
+    rate = metrics.get(SPEED)
     speed = "" if rate is None else f"  {rate:,.0f} rows/s"
-    return f"{place}  step {event.step}  {metrics_text(told)}{speed}"
+    return f"{place}  step {step}  {metrics_text(told)}{speed}"
+
+
+def place_and_rest(
+    epoch: int, step: int, metrics: Mapping[str, float | None]
+) -> tuple[str, str, dict[str, float | None]]:
+    """Return the texts of an epoch and a step, and the metrics without them: loops report both as metrics, too.
+
+    The loop's own numbers are shown: half an epoch, say.
+    """
+    rest = dict(metrics)
+    own_epoch, own_step = rest.pop("epoch", None), rest.pop("step", None)
+    return _count_text(own_epoch, epoch), _count_text(own_step, step), rest
+
+
+def _count_text(own: float | None, counted: int) -> str:
+    if own is None or not math.isfinite(own):
+        return str(counted)
+    return str(int(own)) if own == int(own) else number_text(own)
 
 
 def metrics_text(metrics: Mapping[str, float | None]) -> str:
@@ -82,13 +98,14 @@ def _data_text(data: Mapping[str, Any]) -> str:
 
 
 def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
-    """Return the end of every run: result, best metric, checkpoint, run directory, next command."""
+    """Return the end of every run: result, best metric, checkpoint, files of a loop, run directory, next command."""
     newest = f"checkpoints/{manifest.checkpoints[-1]['name']}" if manifest.checkpoints else None
     checkpoint = manifest.best_checkpoint or newest
     return [
         _result_line(manifest),
         _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
+        *([f"files       {files_text(manifest.files)}"] if manifest.files else []),
         f"run         {shown(run_dir)}",
         f"next        {next_command(run_dir, manifest)}",
     ]
@@ -106,7 +123,8 @@ def _best_line(manifest: Manifest) -> str:
     """Return the best value of the metric that decides; the last values where none does."""
     best = manifest.best or {}
     if best.get("value") is None:
-        return f"last        {metrics_text(manifest.metrics) or 'none'}"
+        epoch, step, metrics = place_and_rest(manifest.epoch, manifest.step, manifest.metrics)
+        return f"last        {metrics_text(metrics)} (epoch {epoch}, step {step})" if metrics else "last        none"
     return f"best        {best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
 
 
@@ -126,8 +144,17 @@ def _can_be_evaluated(manifest: Manifest) -> bool:
     """Return whether a declared model was trained, and rows are left that it has not seen."""
     data, trainer = manifest.dataset or {}, manifest.config.get("trainer") or {}
     has_rows = not data.get("parts") and bool({"val", "test"} & data.get("num_rows", {}).keys())
-    own_loop = trainer.get("train_loop") or trainer.get("train_function")
-    return bool(manifest.checkpoints) and has_rows and own_loop is None
+    return bool(manifest.checkpoints) and has_rows and not is_own_loop(trainer)
+
+
+def is_own_loop(trainer: Mapping[str, Any]) -> bool:
+    """Return whether a function of the user's trains, by the section ``trainer`` of a config."""
+    return (trainer.get("train_loop") or trainer.get("train_function")) is not None
+
+
+def files_text(files: Mapping[str, Any]) -> str:
+    """Return which files a loop of the user's left in the current folder, as the manifest has them."""
+    return f"{printable(names_text(files))} in {printable(str(files['folder']))}"
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

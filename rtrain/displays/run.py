@@ -66,5 +66,5 @@ class PlainDisplay(PlainLines):
             self._print(event_line(event, self._limits))
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
-        """Print the five lines that end every run."""
+        """Print the lines that end every run."""
         self._print("\n".join(end_lines(run_dir, manifest)))

@@ -28,7 +28,15 @@ from rich.table import Table
 from rich.text import Text
 
 from rtrain.printable import printable
-from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, number_text, start_line
+from rtrain.run_lines import (
+    Limits,
+    end_lines,
+    event_line,
+    is_milestone,
+    number_text,
+    place_and_rest,
+    start_line,
+)
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
@@ -155,10 +163,11 @@ class LiveDisplay(LiveScreen):
 
     def event(self, event: Event) -> None:
         """Show new metrics; keep a line of each epoch. Of a loop of the user's, reports are all that is known."""
-        self._metrics.update(event.metrics)
+        epoch, step, metrics = place_and_rest(event.epoch, event.step, event.metrics)
+        self._metrics.update(metrics)
         if not self._rows:
             total = self._limits.max_steps
-            self._describe(f"epoch {event.epoch}", f"step {event.step}", completed=event.step, total=total)
+            self._describe(f"epoch {epoch}", f"step {step}", completed=event.step, total=total)
         if is_milestone(event):
             self._say(event_line(event, self._limits))
 
