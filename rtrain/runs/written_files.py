@@ -1,4 +1,4 @@
-"""Which files a train loop leaves in the current folder: what is there after it and was not there before."""
+"""Which files a train loop leaves in the current folder: those that were not there before, or have changed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 
 MAX_LOOKED_AT = 5_000
-"""Files and folders that are looked at, those nearest to the top first: a home directory has millions."""
+"""Files that are looked at, those nearest to the top first, and in one folder: a home directory has millions."""
 MAX_NAMED = 200
 """Files that a manifest names."""
 MAX_SHOWN = 6
@@ -49,15 +50,13 @@ def written_files() -> Iterator[WrittenFiles]:
     left out.
     """
     found = WrittenFiles(Path.cwd())
-    before, looked_at = _stamps(found.folder)
+    before, skipped = _stamps(found.folder)
     try:
         yield found
     finally:
         after, _ = _stamps(found.folder)
         new = after.keys() - before.keys()
-        if len(before) + len(looked_at) >= MAX_LOOKED_AT:  # there were others
-            new = {name for name in new if os.path.dirname(name) in looked_at}  # noqa: PTH120
-        found.new += sorted(new)
+        found.new += sorted(name for name in new if skipped.isdisjoint(PurePosixPath(name).parents))
         found.replaced += sorted(name for name in after.keys() & before.keys() if after[name] != before[name])
 
 
@@ -79,32 +78,35 @@ def _top(name: str) -> str:
     return top + slash
 
 
-def _stamps(top: Path) -> tuple[dict[str, Stamp], set[str]]:
-    """Return the files in a folder and below it, and the folders that were looked at, by their paths below it."""
+def _stamps(top: Path) -> tuple[dict[str, Stamp], set[PurePosixPath]]:
+    """Return the files in a folder and below it, and the folders that were not looked at, by their paths below it."""
     stamps: dict[str, Stamp] = {}
-    looked_at, waiting = {""}, deque([""])
-    while waiting and len(stamps) + len(looked_at) < MAX_LOOKED_AT:
+    waiting, skipped = deque([PurePosixPath()]), set()
+    while waiting and len(stamps) < MAX_LOOKED_AT:
         folder = waiting.popleft()
-        looked_at.add(folder)
-        for entry in _entries(top / folder, is_top=not folder):
-            name = f"{folder}/{entry.name}" if folder else entry.name
+        entries = _entries(top / folder)
+        if len(entries) > MAX_LOOKED_AT:
+            skipped.add(folder)
+            continue
+        if folder.parts and any(one.name in OF_RUNS for one in entries):
+            continue
+        for entry in sorted(entries, key=lambda one: one.name):
+            if entry.name.startswith(".") or entry.name in NOT_WRITTEN_BY_LOOPS:
+                continue
             if entry.is_dir(follow_symlinks=False):
-                waiting.append(name)
+                waiting.append(folder / entry.name)
             elif (stamp := _stamp(entry)) is not None:
-                stamps[name] = stamp
-    return stamps, looked_at
+                stamps[str(folder / entry.name)] = stamp
+    return stamps, skipped.union(waiting)
 
 
-def _entries(folder: Path, *, is_top: bool) -> list[os.DirEntry[str]]:
-    """Return what is in a folder and may be a loop's."""
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, as far as it is looked at, and one more."""
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda one: one.name)
+            return list(islice(entries, MAX_LOOKED_AT + 1))
     except OSError:  # it is gone, or another account's
         return []
-    if not is_top and any(one.name in OF_RUNS for one in found):
-        return []
-    return [one for one in found if not one.name.startswith(".") and one.name not in NOT_WRITTEN_BY_LOOPS]
 
 
 def _stamp(entry: os.DirEntry[str]) -> Stamp | None:

@@ -15,12 +15,10 @@ from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError
 from rtrain.interrupts import StopRequest, stop_on_signals
-from rtrain.run_lines import files_text, is_own_loop
 from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
-from rtrain.runs.written_files import written_files
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
@@ -31,6 +29,7 @@ from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_
 from rtrain.sweeps.executors.in_process import SequentialExecutor
 from rtrain.sweeps.executors.ray import RayExecutor
 from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
+from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.planning import Checks, Planner, of_trial
 from rtrain.sweeps.record.catching_up import catch_up, end_dead
@@ -79,13 +78,8 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
             stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))
         stack.enter_context(trials.around())
         stop = stack.enter_context(stop_on_signals())
-        with written_files() as files:
-            sweep.train(stop, began)
-        if files and is_own_loop(trials.probe.resolved["trainer"]):
-            observer.notice(
-                f"the trials have left {files_text(files.facts())}; of the same name, only the last one's is there. "
-                "For a folder of each trial, give the loop's config ${hydra:runtime.output_dir}/files"
-            )
+        stack.enter_context(files_reported(trials, observer))
+        sweep.train(stop, began)
     sweep.record.by_ctrl_c = stop.by_ctrl_c
     return sweep.record
 

@@ -60,11 +60,13 @@ def test_a_manifest_of_the_users_own_does_not_hide_the_folder(folder):
 
 
 def test_in_a_large_folder_no_old_file_is_taken_for_a_new_one(folder, monkeypatch):
-    put(folder, "a/1", "b/2", "c/3", "d/4", "e/5")
-    monkeypatch.setattr(module, "MAX_LOOKED_AT", 4)
+    put(folder, *(f"{top}/{number}" for top in "abcdefgh" for number in range(2)))
+    put(folder, *(f"images/{number}" for number in range(11)))
+    monkeypatch.setattr(module, "MAX_LOOKED_AT", 10)
     with written_files() as found:
-        put(folder, "model.pt")
-        (folder / "a/1").unlink()
+        put(folder, "model.pt", "i/new")
+        for name in ("a/0", "a/1", "b/0", "b/1", "c/0", "images/0"):
+            (folder / name).unlink()
         (folder / "a").rmdir()
     assert found.new == ["model.pt"]
 
