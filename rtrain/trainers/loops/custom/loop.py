@@ -63,7 +63,7 @@ def _nothing_reported(before: int) -> str:
         )
     return (
         "the loop has reported nothing: the run has no metrics and no checkpoint. "
-        'Call ray.train.report({"loss": loss}, checkpoint=...) after each epoch, say: docs/train-loops.md'
+        'Call ray.train.report({"loss": loss}, checkpoint=...) after each epoch: docs/scripts.md'
     )
 
 
