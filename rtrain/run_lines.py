@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from rtrain.config.files.locations import shown
 from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
+from rtrain.runs.written_files import names_text
 from rtrain.storage.stores import is_url
 
 DIGITS = 4
@@ -43,7 +45,7 @@ class Limits:
             return cls(trainer[ROUNDS], None, "round")
         return cls(trainer.get("max_epochs"), trainer.get("max_steps"))
 
-    def place(self, epoch: int) -> str:
+    def place(self, epoch: int | str) -> str:
         """Return where a run is: ``epoch 2/15``, ``round 7/100``."""
         return f"{self.unit} {epoch}" + (f"/{self.max_epochs}" if self.max_epochs else "")
 
@@ -55,20 +57,13 @@ def is_milestone(event: Event) -> bool:
 
 def event_line(event: Event, limits: Limits) -> str:
     """Return one line for a report: where it is, and its metrics."""
-    step = [] if limits.unit == "round" else [f"step {event.step}"]
-    rate = event.metrics.get(SPEED)
-    speed = [] if rate is None else [f"{rate:,.0f} rows/s"]
-    return "  ".join([limits.place(event.epoch), *step, metrics_text(told_metrics(event)), *speed])
+    epoch, step, metrics = place_and_rest(event.epoch, event.step, event.metrics)
+    parts = [limits.place(epoch), *([] if limits.unit == "round" else [f"step {step}"])]
+    rate = metrics.get(SPEED)
+    return "  ".join([*parts, metrics_text(told_once(metrics)), *([] if rate is None else [f"{rate:,.0f} rows/s"])])
 
 
-def told_metrics(event: Event) -> dict[str, float | None]:
-    """Return the metrics of a report that its line tells; it tells the place and the speed, too."""
-    shown_already = {"epoch": event.epoch, "step": event.step}  # loops report them as metrics too
-    told = _told_once(event.metrics)
-    return {name: value for name, value in told.items() if value is None or shown_already.get(name) != value}
-
-
-def _told_once(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+def told_once(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return what metrics say, each fact once: an error is what accuracy lacks to 1, and the loss has another name too.
 
     Learning rate and speed are left out.
@@ -85,6 +80,24 @@ def _is_told(name: str, metrics: Mapping[str, float | None]) -> bool:
     if what in ("error", "merror"):
         return value is not None and accuracy is not None and abs(1 - value - accuracy) < SAME
     return what in LOSSES and value is not None and loss is not None and abs(value - loss) < SAME * abs(loss)
+
+
+def place_and_rest(
+    epoch: int, step: int, metrics: Mapping[str, float | None]
+) -> tuple[str, str, dict[str, float | None]]:
+    """Return the texts of an epoch and a step, and the metrics without them: loops report both as metrics, too.
+
+    The loop's own numbers are shown: half an epoch, say.
+    """
+    rest = dict(metrics)
+    own_epoch, own_step = rest.pop("epoch", None), rest.pop("step", None)
+    return _count_text(own_epoch, epoch), _count_text(own_step, step), rest
+
+
+def _count_text(own: float | None, counted: int) -> str:
+    if own is None or not math.isfinite(own):
+        return str(counted)
+    return str(int(own)) if own == int(own) else number_text(own)
 
 
 def metrics_text(metrics: Mapping[str, float | None]) -> str:
@@ -117,7 +130,7 @@ def _data_text(data: Mapping[str, Any]) -> str:
 
 
 def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
-    """Return the end of every run: result, times, best metric, checkpoint, run directory, next command."""
+    """Return the end of every run: result, times, best metric, checkpoint, files, run directory, next command."""
     newest = f"checkpoints/{manifest.checkpoints[-1]['name']}" if manifest.checkpoints else None
     checkpoint = manifest.best_checkpoint or newest
     return [
@@ -125,6 +138,7 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
         *_times_line(manifest),
         _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
+        *([f"files       {files_text(manifest.files)}"] if manifest.files else []),
         f"run         {shown(run_dir)}",
         f"next        {next_command(run_dir, manifest)}",
     ]
@@ -152,16 +166,23 @@ def _times_line(manifest: Manifest) -> list[str]:
 
 def _best_line(manifest: Manifest) -> str:
     """Return the best value of the metric that decides; the last values where none does."""
-    best = manifest.best or {}
+    best, limits = manifest.best or {}, Limits.of(manifest)
     if best.get("value") is None:
-        return f"last        {metrics_text(_told_once(manifest.metrics)) or 'none'}"
-    limits, model = Limits.of(manifest), manifest.model
+        epoch, step, metrics = place_and_rest(manifest.epoch, manifest.step, manifest.metrics)
+        told = metrics_text(told_once(metrics))
+        return f"last        {told} ({_place(limits, epoch, step)})" if told else "last        none"
+    model = manifest.model
     is_older = best["epoch"] == model.get("num_rounds") and model.get("best_round") != best["epoch"]
     if is_older and model.get("best_value") is not None:
         now = f"the model has all {best['epoch']}: {number_text(best['value'])}"
         return f"best        {best['monitor']} {number_text(model['best_value'])} (round {model['best_round']}; {now})"
-    place = f"{limits.unit} {best['epoch']}" + ("" if limits.unit == "round" else f", step {best['step']}")
+    place = _place(limits, str(best["epoch"]), str(best["step"]))
     return f"best        {best['monitor']} {number_text(best['value'])} ({place})"
+
+
+def _place(limits: Limits, epoch: str, step: str) -> str:
+    """Return where a run was: rounds are steps, too."""
+    return f"{limits.unit} {epoch}" + ("" if limits.unit == "round" else f", step {step}")
 
 
 def next_command(run_dir: Path, manifest: Manifest) -> str:
@@ -180,8 +201,17 @@ def _can_be_evaluated(manifest: Manifest) -> bool:
     """Return whether a declared model was trained, and rows are left that it has not seen."""
     data, trainer = manifest.dataset or {}, manifest.config.get("trainer") or {}
     has_rows = not data.get("parts") and bool({"val", "test"} & data.get("num_rows", {}).keys())
-    own_loop = trainer.get("train_loop") or trainer.get("train_function")
-    return bool(manifest.checkpoints) and has_rows and own_loop is None
+    return bool(manifest.checkpoints) and has_rows and not is_own_loop(trainer)
+
+
+def is_own_loop(trainer: Mapping[str, Any]) -> bool:
+    """Return whether a function of the user's trains, by the section ``trainer`` of a config."""
+    return (trainer.get("train_loop") or trainer.get("train_function")) is not None
+
+
+def files_text(files: Mapping[str, Any]) -> str:
+    """Return which files a loop of the user's left in the current folder, as the manifest has them."""
+    return f"{printable(names_text(files))} in {printable(str(files['folder']))}"
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,14 @@ from rtrain.interrupts import telling_of_signals
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import is_shown_directly, recorded
 from rtrain.resuming import Resumption, find_resumption
+from rtrain.run_lines import is_own_loop
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.written_files import written_files
 from rtrain.schemas import schemas
 
 
@@ -95,13 +97,29 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
         if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
             for text in (*ready.job.notices, *ready.plugin.notices(ready.job)):
                 recorder.observer.notice(text)
-        _run_workers(ready, recorder)
+        with _noting_files(ready, recorder):
+            _run_workers(ready, recorder)
     return Run.load(run_dir)
 
 
 def _telling_of_signals(ready: Prepared, recorder: Recorder) -> AbstractContextManager[None]:
     """Say that a signal was heard, where it is to end this run and not a sweep."""
     return nullcontext() if ready.composed.sweep else telling_of_signals(ready.stop, recorder.observer.notice)
+
+
+@contextmanager
+def _noting_files(ready: Prepared, recorder: Recorder) -> Iterator[None]:
+    """Note which files a loop of the user's leaves in the current folder; of all trials, their sweep does."""
+    if not is_own_loop(ready.composed.resolved["trainer"]) or ready.composed.sweep:
+        yield
+        return
+    files = None
+    try:
+        with written_files() as files:
+            yield
+    finally:
+        if files:
+            recorder.manifest.files = files.facts()
 
 
 def _run_workers(ready: Prepared, recorder: Recorder) -> None:

@@ -1,6 +1,7 @@
-"""Variables of the environment that are set for a while."""
+"""What a process was started with: variables of the environment are set for a while, arguments are hidden."""
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -18,3 +19,19 @@ def variables_set(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def arguments_hidden() -> Iterator[None]:
+    """Hide the arguments of this process in the block: a parser in code of the user's would take them for its own."""
+    before = sys.argv
+    sys.argv = before[:1]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def drop_arguments() -> None:
+    """Drop the arguments of a process of Ray's, for code of the user's that runs in it from now on."""
+    del sys.argv[1:]

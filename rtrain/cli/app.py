@@ -19,6 +19,7 @@ from rtrain.cli.usage.errors import HELP, Command, Group
 from rtrain.cli.usage.say_error import say_error
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.terminal import say
+from rtrain.variables import arguments_hidden
 
 app = typer.Typer(
     name="rtrain",
@@ -71,7 +72,8 @@ def run(words: Sequence[str]) -> int:
     """
     try:
         _check_folder()
-        code = app(fit.with_optional_values(words), standalone_mode=True)
+        with arguments_hidden():
+            code = app(fit.with_optional_values(words), standalone_mode=True)
     except SystemExit as end:
         code = end.code
     except RtrainError as error:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rtrain.printable import printable
-from rtrain.run_lines import SPEED, Limits, number_text, told_metrics
+from rtrain.run_lines import SPEED, Limits, number_text, place_and_rest, told_once
 from rtrain.runs.events import Event
 
 MOST_LINES = 100
@@ -77,12 +77,13 @@ class ReportColumns:
             width: Characters of a line.
         """
         monitor = None if best is None else best.get("monitor")
-        texts = {"place": self._place(event.epoch)}
+        epoch, step, metrics = place_and_rest(event.epoch, event.step, event.metrics)
+        texts = {"place": self._place(epoch)}
         if self._limits.unit != "round":
             last = event.step * (self._limits.max_epochs or 1) // max(event.epoch, 1)
             self._widths.setdefault("step", len(str(self._limits.max_steps or last)))
-            texts["step"] = f"step {self._aligned('step', str(event.step), right=True)}"
-        for name, value in told_metrics(event).items():
+            texts["step"] = f"step {self._aligned('step', step, right=True)}"
+        for name, value in told_once(metrics).items():
             number = number_text(value) + ("*" if name == monitor and self._is_best(value, best) else "")
             texts[name] = f"{printable(name)} {self._aligned(name, number)}"
         if (speed := event.metrics.get(SPEED)) is not None:
@@ -91,10 +92,10 @@ class ReportColumns:
             del texts[max(texts, key=lambda name: _rank(name, list(texts), monitor))]
         return "  ".join(texts.values()).rstrip()
 
-    def _place(self, epoch: int) -> str:
+    def _place(self, epoch: str) -> str:
         """Return the epoch, with the space that the last one needs."""
-        place = self._limits.place(epoch)
-        return place.replace(" ", " " * (1 + len(str(self._limits.max_epochs or epoch)) - len(str(epoch))), 1)
+        space = " " * (1 + len(str(self._limits.max_epochs or epoch)) - len(epoch))
+        return self._limits.place(epoch).replace(" ", space or " ", 1)
 
     def _aligned(self, column: str, text: str, *, right: bool = False) -> str:
         """Return a text with the space that the column needs."""

@@ -29,7 +29,7 @@ from rich.text import Text
 
 from rtrain.displays.report_lines import ReportColumns, Thinning
 from rtrain.printable import printable
-from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, number_text, start_line
+from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, number_text, place_and_rest, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
@@ -165,12 +165,11 @@ class LiveDisplay(LiveScreen):
 
     def event(self, event: Event) -> None:
         """Show new metrics; keep a line of each epoch. Of a loop of the user's, reports are all that is known."""
-        self._metrics.update(event.metrics)
+        epoch, step, metrics = place_and_rest(event.epoch, event.step, event.metrics)
+        self._metrics.update(metrics)
         if not self._rows:
             total = self._limits.max_steps
-            self._describe(
-                f"{self._limits.unit} {event.epoch}", f"step {event.step}", completed=event.step, total=total
-            )
+            self._describe(f"{self._limits.unit} {epoch}", f"step {step}", completed=event.step, total=total)
         if is_milestone(event) and self._thinning.shows(event):
             self._say_report(event)
 

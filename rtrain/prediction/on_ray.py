@@ -27,6 +27,7 @@ from rtrain.prediction.scoring import Answer, Failure, PredictionTask, read_chun
 from rtrain.preparation import DATA_CPUS
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
+from rtrain.variables import drop_arguments
 
 MAX_READ_TASKS = 256
 BLOCK_BYTES = 4 << 20
@@ -121,6 +122,7 @@ class Answerer:
     """An actor that holds the model; it loads it when the first rows come."""
 
     def __init__(self, question: PredictionTask[Any]) -> None:
+        drop_arguments()
         self._question = question
         self._predictor: Predictor | None = None
 

@@ -116,6 +116,9 @@ class Manifest:
     lineage: list[dict[str, Any]] = field(default_factory=list)
     """Of a trial, each time it went on from another one's checkpoint: ``time``, ``run`` (of the other one),
     ``checkpoint``, ``step``, and ``changes``, what it tries from then on."""
+    files: dict[str, Any] = field(default_factory=dict)
+    """What a custom train loop left in the current folder when the run was last trained: ``folder``, and the paths of
+    ``new`` files and of those that were ``replaced``; 200 of each at most."""
 
     @property
     def lacks_copy(self) -> bool:

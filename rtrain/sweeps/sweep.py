@@ -29,6 +29,7 @@ from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_
 from rtrain.sweeps.executors.in_process import SequentialExecutor
 from rtrain.sweeps.executors.ray import RayExecutor
 from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
+from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.planning import Checks, Planner, of_trial
 from rtrain.sweeps.record.catching_up import catch_up, end_dead
@@ -77,6 +78,7 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
             stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))
         stack.enter_context(trials.around())
         stop = stack.enter_context(stop_on_signals())
+        stack.enter_context(files_reported(trials, observer))
         sweep.train(stop, began)
     sweep.record.by_ctrl_c = stop.by_ctrl_c
     return sweep.record

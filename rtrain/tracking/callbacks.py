@@ -11,7 +11,7 @@ from typing import Any
 
 from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint, check_on_error
 from rtrain.config.targets.builder import Builder
-from rtrain.config.targets.importing import no_arguments, raised_at
+from rtrain.config.targets.importing import raised_at
 from rtrain.errors import ConfigError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.loggers.base import LoggedRun, Outcome
@@ -152,8 +152,7 @@ class CallbackThread:
         assert self._outcome is not None
         for index, callback in enumerate(self._callbacks):
             try:
-                with no_arguments():
-                    callback.ended(self._outcome)
+                callback.ended(self._outcome)
             except Exception as error:  # whatever user code raises; the run is over
                 self._notice(str(_failure(index, callback, error)))
 
@@ -191,8 +190,7 @@ class CallbackThread:
     def _call(self, name: str, what: Any) -> None:
         for index, callback in enumerate(self._callbacks):
             try:
-                with no_arguments():
-                    getattr(callback, name)(what)
+                getattr(callback, name)(what)
             except Exception as error:  # whatever user code raises
                 self._take_error(index, callback, error)
                 if self._has_failed():

@@ -15,6 +15,7 @@ _TWICE = re.compile(r"Trying to backward through the graph a second time")
 _NO_GRAD = re.compile(r"does not require grad and does not have a grad_fn")
 _DTYPES = re.compile(r"(?:must have|to have) the same dtype|expected scalar type (\w+) but found (\w+)")
 _LOADER = re.compile(r"DataLoader worker \(pid.*(?:killed by signal|exited unexpectedly)")
+_LOGGER = re.compile(r"Cannot use `?(\w+)`? callback with `?Trainer`? that has no logger")
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 
 _HINTS = (
@@ -28,6 +29,11 @@ _HINTS = (
     (
         _LOADER,
         "A process of the DataLoader crashed or was killed. To see the line, set its num_workers to 0.",
+    ),
+    (
+        _LOGGER,
+        "rtrain records metrics itself and gives Lightning no logger. {0} needs one in trainer.trainer_args: "
+        "logger: [{{_target_: lightning.pytorch.loggers.CSVLogger, save_dir: logs}}]",
     ),
     (_MODULE, to_try("pip install {0}", "or check the spelling of the import")),
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rtrain.config.targets.importing import no_arguments, raised_at
+from rtrain.config.targets.importing import raised_at
 from rtrain.errors import PredictionError, RtrainError, first_line
 
 
 @contextmanager
 def predicting(name: str) -> Iterator[None]:
-    """Turn what the block raises into an error of a prediction; the command's arguments are hidden from it.
+    """Turn what the block raises into an error of a prediction.
 
     Args:
         name: What is called, for messages.
@@ -20,8 +20,7 @@ def predicting(name: str) -> Iterator[None]:
         PredictionError: It fails, or wants to end the process.
     """
     try:
-        with no_arguments():
-            yield
+        yield
     except RtrainError:
         raise
     except SystemExit as error:

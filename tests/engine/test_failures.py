@@ -124,6 +124,7 @@ def test_an_error_of_the_code_is_a_mistake_unless_a_partner_or_memory_failed():
         ("Expected all tensors to be on the same device, but found at least two devices", "tensor.to(x.device)"),
         ("element 0 of tensors does not require grad and does not have a grad_fn", "detach()"),
         ("mat1 and mat2 must have the same dtype, but got Double and Float", "tensor.to(other.dtype)"),
+        ("Cannot use `LearningRateMonitor` callback with `Trainer` that has no logger.", "trainer.trainer_args"),
         ("No module named 'not_there.at_all'", "pip install not_there.at_all"),
         ("no luck", None),
     ],

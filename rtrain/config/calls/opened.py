@@ -17,6 +17,7 @@ from rtrain.config.calls.plain import plain_value
 from rtrain.config.files.locations import CONFIG, Primary, called
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.errors import ConfigError, RtrainError
+from rtrain.variables import arguments_hidden
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
 """A path or a name, or the content of a config."""
@@ -30,6 +31,8 @@ def opened_call(
 ) -> Iterator[Call]:
     """Yield a call whose arguments have been read; errors of the block speak of it, not of a command.
 
+    The block doesn't see the arguments of the caller's own script in ``sys.argv``.
+
     Args:
         function: Of rtrain.
         config: A config, or whatever the function has for its first argument.
@@ -40,6 +43,7 @@ def opened_call(
         ConfigError: An argument is of another kind.
     """
     with ExitStack() as stack:
+        stack.enter_context(arguments_hidden())
         given = stack.enter_context(_written(config)) if _is_mapping(config) else None
         place = str(_path_of(config)) if given is None else str(given.path)
         call = Call(function, place, tuple(given_overrides(overrides, short)), given)

@@ -8,15 +8,15 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
-import hydra._internal.defaults_list
 import omegaconf.base
+from hydra._internal import defaults_list
 from hydra._internal.defaults_list import Overrides
 from hydra.core.default_element import InputDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 references: Any = omegaconf.base
-defaults: Any = hydra._internal.defaults_list
+defaults: Any = defaults_list
 words: Any = OverridesParser
 _parse_again = references.parse
 _parse_once = lru_cache(maxsize=500)(_parse_again)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -32,25 +29,13 @@ def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
     return module, []
 
 
-@contextmanager
-def no_arguments() -> Iterator[None]:
-    """Hide the command's arguments in the block: what code of the user's parses them would take them for its own."""
-    before = sys.argv
-    sys.argv = before[:1]
-    try:
-        yield
-    finally:
-        sys.argv = before
-
-
 class _NotThereError(ConfigError):
     """There is no module of this name."""
 
 
 def _import(name: str, where: str, path: str) -> ModuleType:
     try:
-        with no_arguments():
-            return import_module(name)
+        return import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name:
             hint = None if "." in name else _module_hint(name, path)

@@ -19,7 +19,7 @@ from rtrain.history.query.quantities import age_text, duration_text, size_text, 
 from rtrain.history.rows import ERRORS, KILLED, Row
 from rtrain.history.series import Points, read_series
 from rtrain.printable import printable
-from rtrain.run_lines import next_command, number_text
+from rtrain.run_lines import files_text, next_command, number_text
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import DIFF
 
@@ -55,6 +55,7 @@ def _known_lines(row: Row, manifest: Manifest, width: int) -> list[str | Text]:
         _labels(row, width),
         _metrics(row.path, manifest, width),
         _checkpoints(manifest),
+        _fact("files", files_text(manifest.files) if manifest.files else "", width),
         _attempts(manifest, width),
         _timings(manifest),
         _fact("next", _next(row, manifest), width),

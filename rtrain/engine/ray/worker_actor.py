@@ -5,6 +5,7 @@ from __future__ import annotations
 from ray.train.v2._internal.execution.worker_group import worker as ray_worker
 
 from rtrain.interrupts import leave_signals_to_driver
+from rtrain.variables import drop_arguments
 
 
 class RayTrainWorker(ray_worker.RayTrainWorker):
@@ -12,4 +13,5 @@ class RayTrainWorker(ray_worker.RayTrainWorker):
 
     def __init__(self) -> None:
         leave_signals_to_driver()
+        drop_arguments()
         super().__init__()

@@ -19,6 +19,7 @@ from rtrain.schemas import schemas
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import Telling, begun
 from rtrain.training import SilentObserver, train_prepared
+from rtrain.variables import arguments_hidden
 
 UNTOLD = {
     "scheduler": "Leave out the scheduler, or hydra/launcher.",
@@ -41,7 +42,7 @@ class LaunchedJob:
         words, run_dir = job_place()
         observer = SilentObserver()
         typed, root = ("rtrain", "fit", self.config, "--multirun"), Path(self.project_root)
-        with Session(self.config, words, schemas(), self.config_dir, root, typed) as session:
+        with arguments_hidden(), Session(self.config, words, schemas(), self.config_dir, root, typed) as session:
             session.trust = self.trust
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
             resumption = begun(composed, observer)

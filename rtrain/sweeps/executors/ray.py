@@ -31,6 +31,7 @@ from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
 from rtrain.sweeps.trial_runner import Task, Telling, train_trial
 from rtrain.trainers.registry import trainer_of
+from rtrain.variables import drop_arguments
 
 INTERVAL_SECONDS = 0.05
 """How often records and stop requests are looked for: a scheduler decides while the trial trains on."""
@@ -71,6 +72,7 @@ class TrialActor:
         import ray
 
         leave_signals_to_driver()
+        drop_arguments()
         self._frozen = False
         self._group = None if group is None else Group(group)
         if group is not None and keeps:

@@ -128,6 +128,21 @@ def _check_rows_suffice(job: Job) -> None:
             )
 
 
+def config_not_taken(job: Job) -> list[str]:
+    """Return a line if there is a config that a job's train loop does not take, as Ray decides it."""
+    conf = job.conf.trainer
+    if not conf.train_loop_config:
+        return []
+    function = job.builder.locate_function(conf.train_loop, "trainer.train_loop")
+    if config_parameter(function, conf.arguments) is not None:
+        return []
+    name = getattr(function, "__name__", conf.train_loop)
+    return [
+        f"trainer.train_loop_config has no effect: {conf.train_loop} needs no argument. "
+        f"A parameter without a default gets it: def {name}(config)"
+    ]
+
+
 def config_parameter(function: Any, arguments: Collection[str] = ()) -> inspect.Parameter | None:
     """Return the parameter of a train loop that takes its config, as Ray Train decides it; None if it takes none.
 

@@ -13,7 +13,6 @@ from typing import Any
 import ray.train
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
-from rtrain.config.targets.importing import no_arguments
 from rtrain.trainers.loops.custom.checks import config_parameter
 from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
@@ -37,7 +36,6 @@ def train_custom(
     with ExitStack() as stack:
         stack.enter_context(_left_as_it_was())
         stack.enter_context(quiet_ray_data(is_driver=worker.in_process))
-        stack.enter_context(no_arguments())
         stack.enter_context(world.entered(worker))
         stack.enter_context(one_model(worker, world.framework))
         function = worker.builder.locate(path, "trainer.train_loop")
@@ -65,7 +63,7 @@ def _nothing_reported(before: int) -> str:
         )
     return (
         "the loop has reported nothing: the run has no metrics and no checkpoint. "
-        'Call ray.train.report({"loss": loss}, checkpoint=...) after each epoch, say: docs/train-loops.md'
+        'Call ray.train.report({"loss": loss}, checkpoint=...) after each epoch: docs/scripts.md'
     )
 
 

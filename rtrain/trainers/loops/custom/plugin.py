@@ -44,6 +44,13 @@ class TrainLoopPlugin(TrainerPlugin):
         with world.importing():
             check_custom(job)
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report a config that the loop does not take."""
+        from rtrain.trainers.loops.custom.checks import config_not_taken
+
+        with self._framework.world().importing():
+            return config_not_taken(job)
+
     def train_loop(self, conf: Any) -> TrainLoop:
         """Return what runs the user's loop."""
         from rtrain.trainers.loops.custom.loop import train_custom

@@ -1,0 +1,97 @@
+"""What a loop writes in the current folder is named, in every way of running; relative paths stay what they were."""
+
+import json
+
+import pytest
+
+import rtrain
+from rtrain.cli.app import run as command
+from rtrain.errors import TrainingError
+from rtrain.runs.run import Run
+
+LOOPS = """
+import pathlib
+
+import ray.train
+
+
+def train(config):
+    rank = ray.train.get_context().get_world_rank()
+    text = pathlib.Path("data/rows.csv").read_text()
+    pathlib.Path(f"model-{rank}.pt").write_text(text + str(config["lr"]))
+    tried = pathlib.Path(f"tried-{rank}")
+    is_again = tried.exists()
+    tried.touch()
+    if config["fails"] and not is_again:
+        raise OSError("no luck")
+    ray.train.report({"epoch": 5, "step": 9, "loss": config["lr"]})
+
+
+def takes_nothing():
+    ray.train.report({"loss": 1.0})
+"""
+CONFIG = """
+trainer: {type: torch, train_loop: 'writing_loops:train', train_loop_config: {lr: 1.0, fails: false}}
+scaling: {num_workers: 0}
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "writing_loops.py").write_text(LOOPS)
+    (tmp_path / "loop.yaml").write_text(CONFIG)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/rows.csv").write_text("1,2")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def line_of(text, name):
+    (line,) = [one for one in text.splitlines() if one.startswith(f"{name} ")]
+    return line
+
+
+def test_the_summary_and_the_manifest_name_them(project, capsys):
+    assert command(["fit", "loop.yaml"]) == 0
+    text = capsys.readouterr().out
+    assert line_of(text, "files").split(maxsplit=1)[1] == f"model-0.pt, tried-0 in {project}"
+    assert line_of(text, "last") == "last        loss 1 (epoch 5, step 9)"
+    assert text.count("epoch 5") == 2
+    (run,) = rtrain.runs()
+    assert run.manifest.files == {"folder": str(project), "new": ["model-0.pt", "tried-0"], "replaced": []}
+    assert command(["runs", "show", "last"]) == 0
+    assert "model-0.pt" in line_of(capsys.readouterr().out, "files")
+
+
+def test_those_of_a_run_that_failed_are_named_and_those_replaced_by_its_resumption(project):
+    with pytest.raises(TrainingError) as caught:
+        rtrain.fit("loop.yaml", ["trainer.train_loop_config.fails=true"])
+    run = caught.value.run
+    assert run.manifest.files["new"] == ["model-0.pt", "tried-0"]
+    resumed = rtrain.resume(run, ["trainer.train_loop_config.lr=2.0"])
+    assert resumed.manifest.files["replaced"] == ["model-0.pt", "tried-0"]
+
+
+def test_a_sweep_says_that_trials_replace_each_others_files(project, capsys):
+    words = ["trainer.train_loop_config.lr=1.0,2.0", "--multirun", "sweep.metric=loss"]
+    assert command(["fit", "loop.yaml", *words]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("model-0.pt") == 1
+    assert "${hydra:runtime.output_dir}" in said
+
+
+def test_a_config_that_a_loop_does_not_take_is_told(project, capsys):
+    assert command(["fit", "loop.yaml", "trainer.train_loop=writing_loops:takes_nothing"]) == 0
+    assert "trainer.train_loop_config has no effect" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+def test_workers_write_and_read_where_the_run_was_started(project):
+    words = ["num_workers=2", "trainer.train_loop_config.fails=true", "run.failure.max_failures=1"]
+    assert command(["fit", "loop.yaml", *words]) == 0
+    (folder,) = [one.parent for one in project.glob("runs/loop/*/manifest.json")]
+    run = Run.load(folder)
+    assert len(run.manifest.attempts) == 2
+    assert run.manifest.files["new"] == ["model-0.pt", "model-1.pt", "tried-0", "tried-1"]
+    assert json.loads((folder / "manifest.json").read_text())["files"]["folder"] == str(project)
