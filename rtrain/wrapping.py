@@ -21,7 +21,7 @@ NARROWEST = 24
 
 
 def columns(stream: TextIO) -> int | None:
-    """Return how many characters a line of a terminal has, ``COLUMNS`` if that is set; None of what is no terminal."""
+    """Return how many characters a line of a terminal has, ``COLUMNS`` if that is set; None if there is none."""
     if not stream.isatty():
         return None
     try:
@@ -52,7 +52,7 @@ def fitted(text: str, stream: TextIO) -> str:
 def wrapped(text: str, width: int) -> str:
     """Return a text whose lines have at most ``width`` characters, but for words that are longer.
 
-    Lines go on below the text behind their label. Commands are broken as a shell reads them, with backslashes;
+    Lines continue below the text behind their label. Commands are broken as a shell reads them, with backslashes;
     columns with two spaces between them stay whole. Lines with carets below them are not touched.
 
     Args:

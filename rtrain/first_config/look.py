@@ -108,7 +108,7 @@ def _reading(source: str, keys: Mapping[str, Any]) -> TableFormat:
 def _without_header(path: str, first: Sequence[str], label: str | None) -> ConfigError:
     """Return the error that says what the columns of a file without a header are called, by their first values."""
     names = made_up_names(len(first))
-    what = "is missing" if label is None else f"'{label}' is no column"
+    what = "is missing" if label is None else f"'{label}' is not a column"
     shown = [f"{name} ({value.strip()})" for name, value in zip(names, first, strict=True)]
     columns = shown if len(shown) <= MOST_SHOWN else [*shown[: MOST_SHOWN - 1], "...", shown[-1]]
     hint = f"Its columns are called, with what the first line holds: {', '.join(columns)}"

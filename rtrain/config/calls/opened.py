@@ -31,7 +31,7 @@ def opened_call(
 ) -> Iterator[Call]:
     """Yield a call whose arguments have been read; errors of the block speak of it, not of a command.
 
-    The block doesn't see the arguments of the caller's own script in ``sys.argv``.
+    In the block, ``sys.argv`` holds nothing but the script's name.
 
     Args:
         function: Of rtrain.

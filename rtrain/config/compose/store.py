@@ -47,7 +47,7 @@ def store_schemas(schemas: Schemas) -> None:
 
 @lru_cache(maxsize=10)
 def _installed_schedulers(names: tuple[str, ...]) -> dict[str, ConfigNode]:
-    """Return the options that choose schedulers of other packages, which have no files beside rtrain's own."""
+    """Return the options that choose schedulers of other packages, which have no files in ``configs/``."""
     group, own = "sweep/scheduler", builtin_config_dir() / "sweep" / "scheduler"
     files = [f"{name}.yaml" for name in names if not (own / f"{name}.yaml").is_file()]
     return {file: _node(file, {"type": file.removesuffix(".yaml")}, group, None) for file in files}

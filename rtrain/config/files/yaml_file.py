@@ -70,7 +70,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
 
 @lru_cache(maxsize=200)
 def _parsed(path: Path, text: str) -> tuple[bytes, YamlFile]:
-    """Return the data of a file, of which each caller changes a copy of its own, and its lines."""
+    """Return the lines of a file and its data, pickled: each caller changes a copy."""
     _refuse_unprintable(path, text)
     loader = _Loader(text)
     try:

@@ -15,7 +15,7 @@ class Conf(StoppingConf):
     """The keys below ``sweep.scheduler:``; ``unit`` and ``grace`` come with ``StoppingConf``."""
 
     patience: Annotated[int, Field(ge=1)] = 3
-    """How many epochs a trial may go on without becoming better."""
+    """Epochs without improvement after which a trial ends."""
 
 
 class Scheduler(base.Scheduler):
@@ -29,7 +29,7 @@ class Scheduler(base.Scheduler):
         """By trial: the length at which it was best, and the value."""
 
     def hear(self, trial: int, length: int, value: float) -> Stop | None:
-        """Stop the trial if its best value is too long ago; None lets it go on."""
+        """Stop the trial if its best value is too long ago; None lets it continue."""
         there, best = self._best.get(trial, (length, math.nan))
         if math.isnan(best) or self.goal.is_better(value, best):
             there, best = self._best[trial] = length, value
