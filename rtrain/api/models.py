@@ -9,6 +9,7 @@ from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import opened_call
 from rtrain.config.calls.overrides import Overrides
 from rtrain.evaluation import measure
+from rtrain.history.references import find_model
 from rtrain.prediction import predicted_table, write_predictions
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def evaluate(
     """Return the metrics of a checkpoint on the rows of a dataset, by name, and their number as ``num_rows``.
 
     Args:
-        place: A run, its directory, or the folder of a checkpoint.
+        place: A run, its directory, a short name of it (``last``), the folder of a checkpoint, or of a sweep: its best
+            trial is taken.
         overrides: Changes of the dataset of training, ``{"dataset.path": "new.parquet"}`` say, in each form that
             ``fit`` takes; and ``"num_workers=4"``: with so many actors of Ray Data. By default, this process predicts.
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
@@ -43,7 +45,7 @@ def evaluate(
         PredictionError: The model, or a worker, failed.
     """
     with CallersView(os.fspath(place)), opened_call("evaluate", os.fspath(place), overrides) as call:
-        found = measure(call.place, call.words, checkpoint=checkpoint, split=split, trust=trust)
+        found = measure(find_model(call.place), call.words, checkpoint=checkpoint, split=split, trust=trust)
     return {"num_rows": float(found.num_rows), **found.metrics}
 
 
@@ -85,7 +87,8 @@ def predict(
     column ``probability_<class>`` for each. ``.to_pandas()`` makes a DataFrame of it.
 
     Args:
-        place: A run, its directory, or the folder of a checkpoint.
+        place: A run, its directory, a short name of it (``last``), the folder of a checkpoint, or of a sweep: its best
+            trial is taken.
         output: A ``.parquet``, ``.csv`` or ``.jsonl`` file, or a folder for many Parquet files; complete or absent.
             None: return the rows, all of which have to fit into memory.
         overrides: Changes of the dataset of training, ``{"dataset.path": "new.parquet"}`` say, in each form that
@@ -101,8 +104,9 @@ def predict(
         PredictionError: The model, or a worker, failed.
     """
     with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides) as call:
+        found = find_model(call.place)
         if output is None:
-            return predicted_table(call.place, call.words, checkpoint=checkpoint, split=split, trust=trust)
+            return predicted_table(found, call.words, checkpoint=checkpoint, split=split, trust=trust)
         return write_predictions(
-            call.place, os.fspath(output), call.words, checkpoint=checkpoint, split=split, force=force, trust=trust
+            found, os.fspath(output), call.words, checkpoint=checkpoint, split=split, force=force, trust=trust
         )

@@ -11,6 +11,7 @@ from rtrain.config.calls.overrides import Overrides
 from rtrain.config.session import Session
 from rtrain.displays.notebook import WarningObserver, run_display
 from rtrain.from_store import local_run
+from rtrain.history.references import run_or_url
 from rtrain.interrupts import BY_CTRL_C
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
@@ -57,7 +58,8 @@ def resume(
     """Resume a run from its newest checkpoint, and return it.
 
     Args:
-        run: The run, its directory, or the URL of its copy (``run.storage``), which is brought here.
+        run: The run, its directory, a short name of it (``last``), or the URL of its copy (``run.storage``), which is
+            brought here.
         overrides: What is to change, in each form that ``fit`` takes: ``{"trainer.max_epochs": 10}`` say.
         trust: Run what its config names, even if another account wrote it.
         quiet: Show nothing of the run. None: show its progress in IPython and notebooks only.
@@ -74,7 +76,7 @@ def resume(
     """
     observer = run_display(quiet) or WarningObserver()
     with CallersView(), opened_call("resume", os.fspath(run), overrides) as call:
-        run_dir = local_run(call.place, observer.notice, trust=trust)
+        run_dir = local_run(run_or_url(call.place), observer.notice, trust=trust)
         with resuming_session(run_dir, call.words, trust=trust, call=call) as session:
             resumed = fit_session(session, observer, resumed=run_dir)
     return _unless_interrupted(resumed)

@@ -45,6 +45,12 @@ def test_a_run_stands_for_its_path(run):
     assert rtrain.load_checkpoint(run).path == run.best_checkpoint
 
 
+def test_the_folder_of_a_sweep_stands_for_its_best_trial_and_one_of_runs_for_the_newest(sweep, run, folder):
+    assert rtrain.evaluate(sweep) == rtrain.evaluate(sweep.path) == sweep.best.evaluate()
+    newest = max((folder / "mlp").glob("*/manifest.json"), key=lambda path: path.stat().st_mtime).parent
+    assert rtrain.evaluate(folder / "mlp") == rtrain.evaluate(newest)
+
+
 def test_a_prediction_without_output_is_the_table_that_would_be_written(run, tmp_path):
     table = run.predict(split="test")
     assert isinstance(table, pa.Table)

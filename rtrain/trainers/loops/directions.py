@@ -18,6 +18,7 @@ SMALLER = frozenset(
         *("mse", "rmse", "msle", "rmsle", "mae", "mape", "smape", "mean_squared_error", "root_mean_squared_error"),
         *("mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_log_error", "median_absolute_error"),
         *("max_error", "hinge", "hinge_loss", "huber_loss", "log_cosh", "logcosh", "pinball", "pinball_loss"),
+        *("mlogloss", "multi_logloss", "binary_logloss", "merror", "multi_error", "binary_error"),
         *("kl_divergence", "kldiv", "crps", "brier", "brier_score", "ece", "wer", "cer", "bpc", "fid", "hamming_loss"),
     }
 )
