@@ -113,7 +113,7 @@ def recorded(
 
 
 def _note_times(recorder: Recorder, prepare: float, began: float) -> None:
-    """Note how long the stages of this process took; the start of the workers is a part of the training.
+    """Note how long the stages of this process took.
 
     Args:
         recorder: Of the run.
@@ -121,7 +121,8 @@ def _note_times(recorder: Recorder, prepare: float, began: float) -> None:
         began: When there was one, by :func:`time.monotonic`.
     """
     now = time.monotonic()
-    times = {"start": (recorder.attempt_began or now) - began, "train": now - began, "total": prepare + now - began}
+    start = (recorder.attempt_began or now) - began
+    times = {"start": start, "train": now - began - start, "total": prepare + now - began}
     recorder.manifest.timings_seconds |= {name: round(seconds, 3) for name, seconds in times.items()}
 
 

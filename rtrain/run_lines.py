@@ -60,26 +60,40 @@ def event_line(event: Event, limits: Limits) -> str:
     epoch, step, metrics = place_and_rest(event.epoch, event.step, event.metrics)
     parts = [limits.place(epoch), *([] if limits.unit == "round" else [f"step {step}"])]
     rate = metrics.get(SPEED)
-    return "  ".join([*parts, metrics_text(told_once(metrics)), *([] if rate is None else [f"{rate:,.0f} rows/s"])])
+    told = told_once(metrics, limits.unit)
+    return "  ".join([*parts, metrics_text(told), *([] if rate is None else [f"{rate:,.0f} rows/s"])])
 
 
-def told_once(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+def told_once(metrics: Mapping[str, float | None], unit: str = "epoch") -> dict[str, float | None]:
     """Return what metrics say, each fact once: an error is what accuracy lacks to 1, and the loss has another name too.
 
-    Learning rate and speed are left out.
+    Learning rate and speed are left out. Boosted trees are judged by the other name, and keep that.
+
+    Args:
+        metrics: By name.
+        unit: What epochs are called.
     """
-    return {name: value for name, value in metrics.items() if name not in NO_RESULTS and not _is_told(name, metrics)}
+    same = [(loss, own) for own in metrics if (loss := _loss_like(own, metrics)) is not None]
+    told_already = {*NO_RESULTS, *(loss if unit == "round" else own for loss, own in same)}
+    return {name: value for name, value in metrics.items() if name not in told_already and not _is_told(name, metrics)}
 
 
 def _is_told(name: str, metrics: Mapping[str, float | None]) -> bool:
     split, _, what = name.rpartition("/")
-    value, loss = metrics[name], metrics.get(f"{split}/loss")
-    accuracy = metrics.get(f"{split}/accuracy")
+    value, accuracy = metrics[name], metrics.get(f"{split}/accuracy")
     if what == "loss":
         return f"{split}/epoch_loss" in metrics
-    if what in ("error", "merror"):
-        return value is not None and accuracy is not None and abs(1 - value - accuracy) < SAME
-    return what in LOSSES and value is not None and loss is not None and abs(value - loss) < SAME * abs(loss)
+    if what not in ("error", "merror") or value is None or accuracy is None:
+        return False
+    return abs(1 - value - accuracy) < SAME
+
+
+def _loss_like(name: str, metrics: Mapping[str, float | None]) -> str | None:
+    """Return the name of the loss that a metric is by another name; None if it is none."""
+    split, _, what = name.rpartition("/")
+    value, loss = metrics[name], metrics.get(f"{split}/loss")
+    is_same = what in LOSSES and value is not None and loss is not None and abs(value - loss) < SAME * abs(loss)
+    return f"{split}/loss" if is_same else None
 
 
 def place_and_rest(
@@ -160,7 +174,7 @@ def _times_line(manifest: Manifest) -> list[str]:
     parts = {"preparing": times["prepare"], "starting workers": times["start"]}
     if not manifest.resources["num_workers"]:
         del parts["starting workers"]
-    parts["training"] = times["train"] - times["start"]
+    parts["training"] = times["train"]
     return [f"time        {', '.join(f'{what} {seconds:.1f} s' for what, seconds in parts.items())}"]
 
 
@@ -169,14 +183,16 @@ def _best_line(manifest: Manifest) -> str:
     best, limits = manifest.best or {}, Limits.of(manifest)
     if best.get("value") is None:
         epoch, step, metrics = place_and_rest(manifest.epoch, manifest.step, manifest.metrics)
-        told = metrics_text(told_once(metrics))
+        told = metrics_text(told_once(metrics, limits.unit))
         return f"last        {told} ({_place(limits, epoch, step)})" if told else "last        none"
     model = manifest.model
     is_older = best["epoch"] == model.get("num_rounds") and model.get("best_round") != best["epoch"]
     if is_older and model.get("best_value") is not None:
         now = f"the model has all {best['epoch']}: {number_text(best['value'])}"
         return f"best        {best['monitor']} {number_text(model['best_value'])} (round {model['best_round']}; {now})"
-    place = _place(limits, str(best["epoch"]), str(best["step"]))
+    rounds = model.get("num_rounds") if limits.unit == "round" else None
+    is_part = isinstance(rounds, int) and rounds > best["epoch"]
+    place = _place(limits, f"{best['epoch']} of {rounds}" if is_part else str(best["epoch"]), str(best["step"]))
     return f"best        {best['monitor']} {number_text(best['value'])} ({place})"
 
 

@@ -49,12 +49,23 @@ def check_written() -> None:
 def say(text: str, *, err: bool = False) -> None:
     """Print what a person reads: all that the command line says goes through here, or through ``printable``.
 
+    Long lines are broken between words on a terminal.
+
     Args:
         text: One or more lines; names and messages in it may come from files of other accounts.
         err: Print it to the standard error.
     """
     stream = sys.stderr if err else sys.stdout
-    print(fitted(printable(text, "\n\t"), stream), file=stream, flush=True)
+    _write(fitted(printable(text, "\n\t"), stream), stream)
+
+
+def say_as_it_is(text: str) -> None:
+    """Print what may be copied or read by a program, YAML or JSON: its lines stay as long as they are."""
+    _write(printable(text, "\n\t"), sys.stdout)
+
+
+def _write(text: str, stream: TextIO) -> None:
+    print(text, file=stream, flush=True)
 
 
 class Notes(logging.Handler):

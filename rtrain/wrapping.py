@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-_COMMAND = re.compile(r"\s*((try|command):|next) *rtrain [a-z]+ ")
-_LABEL = re.compile(r" *\S+ {2,}(?=\S)|( *)(error|note|warning|try|did you mean|there are): ")
+_VERBS = "fit|check|init|predict|evaluate|resume|runs|sweep|smoke|recipes|trainers|datasets"
+_COMMAND = re.compile(rf" *(?!note|error)(?:\w+:|\w+ {{2,}})? *rtrain (?:{_VERBS}) ")
+_LABEL = re.compile(r" *\S+ {2,}(?=\S)")
 _LONGEST_LABEL = 24
 _CARETS = re.compile(r"[ |]*\^+[^\w]*")
 _SHELL_WORD = re.compile(r"( *)((?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)")
@@ -77,7 +78,7 @@ def _broken(line: str, width: int) -> Iterator[str]:
     indent = len(line) - len(line.lstrip())
     hang = indent + 2
     if label is not None and label.end() <= _LONGEST_LABEL:
-        hang = hang if label[2] else label.end()
+        hang = label.end()
     now = ""
     for gap, piece in _pieces(line, width - hang, is_command=bool(end)):
         if now.strip() and len(now) + len(gap) + len(piece) + len(end) > width:

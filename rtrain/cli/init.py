@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.terminal import say
+from rtrain.terminal import say, say_as_it_is
 
 
 def init(
@@ -26,4 +26,5 @@ def init(
     from rtrain.first_config.write import write_first_config
 
     path = write_first_config(dataset, label, output)
-    say(f"{path.read_text(encoding='utf-8')}\nwritten to {path}\nnext    rtrain fit {shlex.quote(str(path))}")
+    say_as_it_is(path.read_text(encoding="utf-8"))
+    say(f"written to {path}\nnext    rtrain fit {shlex.quote(str(path))}")

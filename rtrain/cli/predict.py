@@ -9,7 +9,7 @@ import typer
 
 from rtrain.cli.runs.arguments import RUN_HELP
 from rtrain.config.files.locations import shown
-from rtrain.terminal import check_written, say
+from rtrain.terminal import check_written, say, say_as_it_is
 
 if TYPE_CHECKING:
     from rtrain.evaluation import Evaluation
@@ -79,7 +79,7 @@ def evaluate(
         found = measure(find_model(run), overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
         write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
-    say(to_json(asdict(found), indent=2) if as_json else _table(found))
+    say_as_it_is(to_json(asdict(found), indent=2) if as_json else _table(found))
     if output is None:
         check_written()
 

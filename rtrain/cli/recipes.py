@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rtrain.cli.usage.errors import Command, Group
-from rtrain.terminal import check_written, say
+from rtrain.terminal import check_written, say, say_as_it_is
 
 recipes = typer.Typer(
     cls=Group, help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True
@@ -35,7 +35,8 @@ def show(name: Name) -> None:
     from rtrain.recipes import find_recipe
 
     recipe = find_recipe(name)
-    say(f"{recipe.readme}\n```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
+    say(recipe.readme)
+    say_as_it_is(f"```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
     check_written()
 
 

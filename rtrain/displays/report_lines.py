@@ -83,7 +83,7 @@ class ReportColumns:
             last = event.step * (self._limits.max_epochs or 1) // max(event.epoch, 1)
             self._widths.setdefault("step", len(str(self._limits.max_steps or last)))
             texts["step"] = f"step {self._aligned('step', step, right=True)}"
-        for name, value in told_once(metrics).items():
+        for name, value in told_once(metrics, self._limits.unit).items():
             number = number_text(value) + ("*" if name == monitor and self._is_best(value, best) else "")
             texts[name] = f"{printable(name)} {self._aligned(name, number)}"
         if (speed := event.metrics.get(SPEED)) is not None:

@@ -246,9 +246,16 @@ def find_checkpoint(place: Path, which: str) -> Path:
     else:
         found = folders.get(which)
     if found is None:
-        there = there_are(["best", "latest", *folders]) if folders else "The run ended before the first one."
+        there = there_are(["best", "latest", *folders]) if folders else _why_none(run)
         raise CheckpointError(f"{place} has no checkpoint '{which}'.", there)
     return found
+
+
+def _why_none(run: Run) -> str:
+    """Return why a run has no checkpoint."""
+    if run.status != "succeeded":
+        return "The run ended before the first one."
+    return "Its loop has reported none: ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))"
 
 
 @dataclass(frozen=True, kw_only=True)

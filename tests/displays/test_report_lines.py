@@ -108,3 +108,9 @@ def test_the_best_value_so_far_has_a_star(mode):
 )
 def test_each_fact_is_told_once(metrics, told):
     assert list(told_once(metrics)) == (list(metrics) if told is None else told)
+
+
+def test_boosted_trees_are_told_by_the_name_that_judges_them():
+    metrics = {"val/merror": 0.2, "val/mlogloss": 0.17, "val/accuracy": 0.8, "val/loss": 0.17}
+    assert list(told_once(metrics, "round")) == ["val/mlogloss", "val/accuracy"]
+    assert list(told_once(metrics)) == ["val/accuracy", "val/loss"]

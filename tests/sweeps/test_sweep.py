@@ -47,7 +47,7 @@ def test_each_combination_is_a_run_of_its_own(capsys):
     assert yaml.safe_load((folder / "multirun.yaml").read_text())["trainer"]["type"] == "xgboost"
     assert "4 succeeded" in capsys.readouterr().out
     assert rtrain(["evaluate", str(folder)]) == 0
-    assert str(folder / "best") in capsys.readouterr().out
+    assert str(folder / best["name"]) in capsys.readouterr().out
     assert rtrain(["fit", str(folder)]) == 2
     assert f"try: rtrain resume {folder}" in capsys.readouterr().err
 

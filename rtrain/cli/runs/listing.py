@@ -11,7 +11,7 @@ import typer
 from rtrain.cli.runs.arguments import FoldersOrUrls, RunOrUrl, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
-from rtrain.terminal import check_written, say
+from rtrain.terminal import check_written, say, say_as_it_is
 
 Trials = Annotated[bool, typer.Option("--trials", "-t", help="List each trial of a sweep; --where does so anyway.")]
 
@@ -50,7 +50,7 @@ def ls(
         from rtrain.history.query.columns import as_data
         from rtrain.runs.filesystem.files import to_json
 
-        say(to_json([as_data(row) for row in some], indent=2))
+        say_as_it_is(to_json([as_data(row) for row in some], indent=2))
     elif some:
         from rtrain.displays.history.table import table_lines
         from rtrain.displays.history.texts import line_width, show

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -15,15 +15,16 @@ from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.tables.formats.csv import CsvFormat
-from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
+from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
 from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
 
-MOST_NAMES = 30
-"""Most columns that a hint names one by one."""
 MOST_PADDED = 5
 """Most columns with blanks around values that are listed."""
 NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
@@ -149,6 +150,20 @@ def _tell_of_texts(info: DatasetInfo) -> None:
         )
 
 
+def _tell_of_header(reading: CsvFormat, file: Path, schema: pa.Schema) -> None:
+    """Warn of ``names`` for a file whose first line seems to name its columns itself."""
+    from rtrain.datasets.tables.categories import is_number, is_text
+
+    found = replace(reading, names=None).schema(file)
+    pairs = zip(schema, found, strict=False)
+    if any(is_text(one.type) and not is_text(own.type) for one, own in pairs) and not any(map(is_number, found.names)):
+        log.warning(
+            "%s: the first line seems to name the columns (%s, ...), and dataset.names calls them otherwise; "
+            "if so, leave dataset.names out",
+            *(file, ", ".join(found.names[:3])),
+        )
+
+
 def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wanted: Sequence[str]) -> None:
     """Raise a DatasetError if the files of a split have none of the columns ``wanted``, and begin with data.
 
@@ -156,6 +171,8 @@ def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wante
     """
     for file in (part[0] for part in files.values()):
         schema = reading.schema(file)
+        if reading.names is not None:
+            _tell_of_header(reading, file, schema)
         padded = {name.strip(): name for name in schema.names if name != name.strip()}
         lacking = next((name for name in wanted if name not in schema.names and name in padded), None)
         if lacking is not None:
@@ -165,5 +182,6 @@ def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wante
             shown = ", ".join(schema.names[:3])
             message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
             names = made_up_names(len(schema.names))
+            names = [*wanted, *names[len(wanted) :]][: len(names)] if len(wanted) > 1 else names
             names = names if len(names) <= MOST_NAMES else [*names[:2], "...", names[-1]]
             raise DatasetError(message, f"Name its {len(schema.names)} columns: 'dataset.names=[{','.join(names)}]'")

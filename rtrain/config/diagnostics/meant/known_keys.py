@@ -35,9 +35,10 @@ class KnownKeys:
 
     def other_plugin(self, key: str) -> str | None:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""
-        words = (word for word in self._request.words if "{" not in word.text)
+        (group, name), words = group_and_name(key), (word for word in self._request.words if "{" not in word.text)
         chosen = next((word.text for word in words if word.key == key.partition(".")[0]), None)
-        known = plugins_with(key, self._schemas)
+        own = self._schemas.group(group).get(split_word(chosen)[2] or "") if group and chosen else None
+        known = plugins_with(key, self._schemas) if name not in names_of(own) else None
         return f"{self._request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
 
     def of_other_plugins(self, key: str) -> str | None:

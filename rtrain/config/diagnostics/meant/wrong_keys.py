@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig
 
-from rtrain.config.compose.aliases import CHOOSABLE, expand_key, split_word
+from rtrain.config.compose.aliases import CHOOSABLE, KEYS, expand_key, split_word
 from rtrain.config.compose.nodes import joined
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
@@ -236,6 +236,8 @@ class WrongKeys:
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
         if note := self.known.other_plugin(key):
             return Diagnostic(no_key(key, None), place, note=note)
+        if isinstance(place, FileLocation) and alike(key, ["defaults"]) is not None:
+            return Diagnostic(no_key(key, "defaults"), place, "defaults")
         value = place.value if isinstance(place, FileLocation) else None
         meaning = next(self._meanings(key, value, owner), None)
         inside = self._of_inside(key, meaning.key if meaning is not None else "")
@@ -351,6 +353,8 @@ class WrongKeys:
     def _users_own(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds a key of the user's, unless it misspells one that exists."""
         parent, _, name = key.rpartition(".")
+        if key == KEYS["lr"] and str(node_at(self.composed, "trainer.train_loop")) != "None":  # the loop has its own
+            return f"+trainer.train_loop_config.lr={split_word(place.command[place.index])[2]}"
         is_own = self.known.is_users(parent) and alike(name, self.known.below(parent)) is None
         return self._added(key, place) if is_own else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.tables.formats.csv_blanks import SkippedBlanks
-from rtrain.datasets.tables.formats.csv_lines import first_line
+from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, first_line, made_up_names
 from rtrain.datasets.tables.spellings import MISSING, is_mark
 from rtrain.errors import DatasetError
 
@@ -119,6 +120,8 @@ class CsvFormat:
         from pyarrow import csv
 
         first = first_line(file)
+        if first.text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise _not_utf8(f"{file} is", "UTF-16")
         options = csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
         values = first.values(self.delimiter)
         if values and self._is_header(values):
@@ -126,7 +129,9 @@ class CsvFormat:
         elif values and self.names is not None:
             if len(values) != len(self.names):
                 message = f"{file}: the first line has {len(values)} values, but dataset.names has {len(self.names)}."
-                raise DatasetError(message, "Name each column of the file once, in their order.")
+                names = [*self.names, *made_up_names(len(values))[len(self.names) :]][: len(values)]
+                hint = f"Name each column of the file once, in their order: 'dataset.names=[{','.join(names)}]'"
+                raise DatasetError(message, hint if len(names) <= MOST_NAMES else hint.partition(":")[0] + ".")
             options.column_names = list(self.names)
         return options
 
@@ -134,7 +139,8 @@ class CsvFormat:
         """Return whether the first line of a file, which has these values, names columns that are called otherwise."""
         if self.names is None:
             return self.skipinitialspace
-        return len(set(values)) == len(values) and set(values) <= set(self.names)
+        found, names = set(values), set(self.names)
+        return len(found) == len(values) and (found <= names or names <= found)
 
     def _text(self, file: Path) -> Any:
         """Return what pyarrow reads: the file, or its text without blanks."""
@@ -197,8 +203,9 @@ def _names(reader: Any, file: Path) -> list[str]:
         raise _not_utf8(f"{file}: the names of the columns are") from error
 
 
-def _not_utf8(what: str) -> DatasetError:
-    hint = "Convert the file: iconv -f latin1 -t utf-8 FILE > NEW (latin1 is a guess)"
+def _not_utf8(what: str, encoding: str = "latin1") -> DatasetError:
+    guessed = " (latin1 is a guess)" if encoding == "latin1" else ""
+    hint = f"Convert the file: iconv -f {encoding} -t utf-8 FILE > NEW{guessed}"
     return DatasetError(f"{what} not written in UTF-8.", hint)
 
 

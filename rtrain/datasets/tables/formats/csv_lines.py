@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 28
+MOST_NAMES = 30
+"""Most columns that a hint names one by one."""
 
 
 @dataclass(frozen=True)
