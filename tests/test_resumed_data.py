@@ -29,7 +29,7 @@ REFUSED = {
     *("label", "features", "drop", "categorical", "ids", "weight", "group", "base_margin", "dtype", "dtypes"),
     *("preprocessors", "on_missing", "absent", "num_features", "first_column", "shape", "target"),
     *("image_size", "channels", "input", "text", "tokenizer", "block_size", "each"),
-    *("noise", "num_classes", "num_rows"),
+    *("noise", "num_classes", "num_rows", "na_values", "keep_default_na"),
 }
 """Keys that choose, split or prepare rows. A new key of a dataset belongs here, unless it is one of ``READ_FROM``."""
 
@@ -96,7 +96,8 @@ def resumption(**changes):
 
 
 def test_every_fact_of_a_dataset_has_its_place():
-    told = {"name", "fingerprint", "memory_reason", "missing", "merged_targets", "num_skipped", "own_columns", "parts"}
+    told = {"name", "fingerprint", "memory_reason", "missing", "num_missing", "merged_targets", "num_skipped"}
+    told |= {"own_columns", "parts"}
     assert {one.name for one in dataclasses.fields(DatasetInfo)} == OTHERS.keys() | told
 
 

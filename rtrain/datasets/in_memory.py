@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.conf import RowsConf
-from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits
+from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,8 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
     if statistics is None:
         moments = Moments()
         moments.add(x)
-        statistics = moments.mean, moments.std
+        statistics = moments.statistics
+        tell_of_empty(moments.mean, content.feature_names)
     tell_of_digits(str(x.dtype), *statistics, content.feature_names)
     info = DatasetInfo(
         name=content.name,

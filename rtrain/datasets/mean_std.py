@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,19 @@ class Moments:
 
         std = np.sqrt(self._squares / np.maximum(self._count, 1))
         return tuple(np.where(std > 1e-12 * np.maximum(np.abs(self._mean), 1e-300), std, 1.0).tolist())
+
+    @property
+    def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and standard deviation to scale by: 0 and 1 where there was no value."""
+        return tuple(0.0 if math.isnan(value) else value for value in self.mean), self.std
+
+
+def tell_of_empty(mean: Sequence[float], names: Sequence[str]) -> None:
+    """Warn of features without any value in ``train``, whose mean is NaN."""
+    empty = [name for name, value in zip(names, mean, strict=False) if math.isnan(value)]
+    if empty:
+        told = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
+        log.warning("no row of train has a value of %s; to leave out: 'dataset.drop=[%s]'", told, ",".join(empty))
 
 
 def _of_floats(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -82,7 +82,7 @@ def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: Column
     if spec.on_missing == "mean":
         moments = Moments()
         moments.add(splits["train"]["x"])
-        spec = spec.filled(unscaled(moments.mean, features, categories, float("nan")))
+        spec = spec.filled(unscaled(moments.statistics[0], features, categories, float("nan")))
         splits = {split: {**part, "x": spec.fill_missing(part["x"])} for split, part in splits.items()}
     content = Content(
         name=name,

@@ -11,7 +11,7 @@ from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.labels import Labels
-from rtrain.datasets.mean_std import given_statistics, tell_of_digits
+from rtrain.datasets.mean_std import given_statistics, tell_of_digits, tell_of_empty
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys, check_times
 from rtrain.datasets.splitting.shares import (
@@ -318,13 +318,14 @@ def _statistics(
     if given is None or conf.on_missing != "error":
         moments = splits["train"].moments(STATISTICS_ROWS)
         num_missing = moments.num_missing(spec.features)
-        given = given if given is not None else (moments.mean, moments.std)
+        tell_of_empty(moments.mean, spec.features)
+        given = given if given is not None else moments.statistics
         kept = [name for name in splits if name != "train"] if conf.on_missing == "keep" else []
         others = [splits[name].moments(STATISTICS_ROWS) for name in kept]
         found = {name for one in (moments, *others) for name in one.missing(spec.features)}
         missing = tuple(name for name in spec.features if name in found and name not in spec.categories)
         if conf.on_missing == "mean":
-            spec = spec.filled(unscaled(moments.mean, spec.features, spec.categories, float("nan")))
+            spec = spec.filled(unscaled(moments.statistics[0], spec.features, spec.categories, float("nan")))
             missing = ()
     mean, std = (unscaled(one, spec.features, spec.categories, to) for one, to in zip(given, (0.0, 1.0), strict=True))
     spec = spec.decided(missing)  # rows that were not looked at must not lack what a network needs

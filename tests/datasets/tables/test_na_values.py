@@ -147,3 +147,21 @@ def test_init_writes_the_marks_that_it_is_sure_of(tmp_path, monkeypatch, mark):
     assert "12 missing" in text
     assert 'na_values: ["NA"]' in text.partition("defaults:")[0]
     assert run(["check", "x.yaml"]) == 0
+
+
+@MEMORY
+@pytest.mark.parametrize("split", ["train", "all"])
+def test_a_column_without_values_is_told_of_and_its_model_can_be_used(memory, split, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    values = [1.5 if split == "train" and row >= 48 else None for row in range(ROWS)]
+    path = write(tmp_path, {"a": [row / 7 for row in range(ROWS)], "b": values}, "csv")
+    words = ["dataset=csv", f"dataset.path={path}", "dataset.label=y", f"dataset.memory={memory}", "num_workers=0"]
+    words += ["trainer.num_boost_round=3", "run.name=r"]
+    if split == "train":
+        Path(path).rename("train.csv")
+        Path("test.csv").write_text("a,b,y\n1,1.5,0\n2,2.5,1\n")
+        Path("train.csv").write_text("a,b,y\n" + "".join(f"{row / 7},,{row % 2}\n" for row in range(ROWS)))
+        words[1] = "dataset.path={train: train.csv, test: test.csv}"
+    assert run(["fit", "xgboost", *words]) == 0
+    assert "dataset.drop=[b]" in capsys.readouterr().err
+    assert run(["evaluate", "last:r"]) == 0, capsys.readouterr().err
