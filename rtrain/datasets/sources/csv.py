@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
-from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
 from rtrain.errors import DatasetError
@@ -27,13 +27,11 @@ log = logging.getLogger(__name__)
 
 MOST_PADDED = 5
 """Most columns with blanks around values that are listed."""
-NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
-"""Characters that have a name."""
 
 
 def _sign(value: Any) -> Any:
     """Return the character that a name means, as a shell and other tools call it."""
-    return NAMED.get(value, value) if isinstance(value, str) else value
+    return DELIMITERS.get(value, value) if isinstance(value, str) else value
 
 
 def _check_names(value: list[str] | None) -> list[str] | None:

@@ -146,7 +146,8 @@ class TableSpec:
         try:
             x = self._decoded(prepared, where, first_row)
         except DatasetError as error:  # its hint is about keys that a prediction can't change
-            hint = "Correct it: rows are read as in training, which had none like it."
+            is_mark = "dataset.na_values" in (error.hint or "")
+            hint = error.hint if is_mark else "Correct it: rows are read as in training, which had none like it."
             raise DatasetError(error.message, hint) from error
         for name in self.categories:
             known = int(np.count_nonzero(~np.isnan(x[:, self.features.index(name)])))

@@ -67,7 +67,8 @@ def _next(row: Row, manifest: Manifest) -> str:
     """Return what a user probably does next: attach to a run that is still trained."""
     if row.status == "running":
         return shlex.join(["rtrain", "runs", "attach", shown(row.path)])
-    return next_command(row.path, manifest)
+    command = next_command(row.path, manifest)
+    return "" if command.startswith("rtrain runs show ") else command
 
 
 def _head(row: Row) -> Lines:

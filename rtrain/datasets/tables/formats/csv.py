@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
+DELIMITERS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
+"""Characters that have a name."""
 BLOCK_BYTES = 1 << 20
 OTHER_DELIMITERS = ",;\t|"
 """Signs that a file may have between its values, where it seems to have a single column."""
@@ -50,7 +52,8 @@ class CsvFormat:
         others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in names[0]]
         if len(names) == 1 and others:
             message = f"{file}: there is one column, '{names[0]}'."
-            raise DatasetError(message, f"Is another delimiter meant? dataset.delimiter='{others[0]}'")
+            meant = next((name for name, sign in DELIMITERS.items() if sign == others[0]), f"'{others[0]}'")
+            raise DatasetError(message, f"Is another delimiter meant? dataset.delimiter={meant}")
         return pa.schema(
             list(zip(names, (pa.string() if kind == pa.binary() else kind for kind in kinds), strict=True))
         )
