@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,6 +109,8 @@ def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: i
         return Column(name, "true and false", missing, FEATURE)
     low, high = pc.min(present).as_py(), pc.max(present).as_py()
     between = f"{_shown(low)} to {_shown(high)}"
+    if math.isinf(low) or math.isinf(high):
+        return Column(name, f"numbers, {between}", missing, LEFT_OUT, "some are infinite")
     if not pa.types.is_integer(present.type):
         return Column(name, f"numbers, {between}", missing, FEATURE)
     holds = f"whole numbers, {between}"

@@ -37,11 +37,10 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
     metrics, modes = listed(conf.metric), listed(conf.mode)
     best, trainer = probe.conf.run.checkpoint.best, probe.conf.trainer
     named = monitored(best, trainer)
-    known = trainer_of(probe.resolved["trainer"]).directions(trainer, probe.builder).configured(best, trainer)
     if not metrics and modes != ["auto"]:
         raise ConfigError(
             f"sweep.mode={','.join(modes)} is for a metric, and sweep.metric names none.",
-            f"Add it, {_example(reported, modes[0], known)}, or leave the mode out.",
+            f"Add it, {_example(reported, modes[0], probe)}, or leave the mode out.",
         )
     if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [named], ["auto"]
@@ -53,6 +52,7 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         )
     if "auto" not in modes or not metrics:
         return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
+    known = _directions(probe)
     if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
         check_reported(metrics, reported())  # a name that is wrong has no direction
     return [
@@ -157,11 +157,18 @@ def _unknown_goal(why: str, reported: Reported) -> ConfigError:
     return ConfigError(f"sweep.metric: {why}.", to_try(_example(reported)))
 
 
-def _example(reported: Reported, mode: str = "auto", known: Directions | None = None) -> str:
+def _directions(probe: Composed) -> Directions:
+    """Return what is known of the directions of the metrics that trials report."""
+    conf = probe.conf.trainer
+    directions: Directions = trainer_of(probe.resolved["trainer"]).directions(conf, probe.builder)
+    return directions.configured(probe.conf.run.checkpoint.best, conf)
+
+
+def _example(reported: Reported, mode: str = "auto", probe: Composed | None = None) -> str:
     """Return the word that names a metric which the trials report, or its form where only they know their metrics.
 
     One whose direction is the given mode is preferred.
     """
     names = reported() or ()
-    fitting = (name for name in names if known is not None and known.of(name) == mode)
+    fitting = (name for name in names if probe is not None and _directions(probe).of(name) == mode)
     return f"sweep.metric={next(chain(fitting, names), 'METRIC')}"

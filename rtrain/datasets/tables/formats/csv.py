@@ -22,7 +22,7 @@ COMPRESSED_FACTOR = 5
 DELIMITERS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
 """Characters that have a name."""
 BLOCK_BYTES = 1 << 20
-OTHER_DELIMITERS = ",;\t|"
+OTHER_DELIMITERS = ";\t|,"
 """Signs that a file may have between its values, where it seems to have a single column."""
 
 
@@ -52,8 +52,7 @@ class CsvFormat:
         others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in names[0]]
         if len(names) == 1 and others:
             message = f"{file}: there is one column, '{names[0]}'."
-            meant = next((name for name, sign in DELIMITERS.items() if sign == others[0]), f"'{others[0]}'")
-            raise DatasetError(message, f"Is another delimiter meant? dataset.delimiter={meant}")
+            raise DatasetError(message, _other_delimiter(others[0]))
         return pa.schema(
             list(zip(names, (pa.string() if kind == pa.binary() else kind for kind in kinds), strict=True))
         )
@@ -227,4 +226,14 @@ def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> Data
             return DatasetError(message, f"Where it means that a value is missing: 'dataset.na_values=[\"{mark[1]}\"]'")
         hint = f"Correct it, or say what the column holds: 'dataset.dtypes={{{name}: category}}'"
         return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
-    return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")
+    others = [
+        sign for sign in OTHER_DELIMITERS if "Expected 1 columns" in message and sign in message.partition(": ")[2]
+    ]
+    hint = _other_delimiter(others[0]) if others else "Is it a CSV file, and dataset.delimiter right?"
+    return DatasetError(f"{file}: {message[:200]}", hint)
+
+
+def _other_delimiter(sign: str) -> str:
+    """Return the question whether a sign is the delimiter, with its name where a shell would take it."""
+    name = next((name for name, known in DELIMITERS.items() if known == sign), f"'{sign}'")
+    return f"Is another delimiter meant? dataset.delimiter={name}"
