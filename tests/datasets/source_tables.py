@@ -133,7 +133,7 @@ TABLES = {
     **files(
         "csv",
         refused("delimiter", ";", because=r"dataset\.delimiter"),
-        refused("names", ["a", "y"], because=r"dataset\.names"),
+        refused("names", ["one", "two"], because=r"dataset\.names"),
         *shown("tests/datasets/tables/test_na_values.py::test_the_usual_marks_can_be_texts", "keep_default_na"),
         *shown(
             "tests/datasets/sources/test_csv_blanks.py::test_blanks_around_values_and_names_are_left_out",

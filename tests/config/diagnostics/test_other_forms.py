@@ -189,6 +189,8 @@ def test_a_loop_gets_what_is_meant_for_it():
     Path("own.yaml").write_text("trainer: {type: torch, train_loop: own_loop:train, train_loop_config: {lr: 1}}")
     for word in ("lr=0.1", "optimizer.lr=0.1", "trainer.optimizer.lr=0.1"):
         assert "try: rtrain fit own.yaml num_workers=0 trainer.train_loop_config.lr=0.1" in refused("own.yaml", word)
+    Path("own.yaml").write_text("trainer: {type: torch, train_loop: own_loop:train}")
+    assert "try: rtrain fit own.yaml num_workers=0 +trainer.train_loop_config.lr=0.1" in refused("own.yaml", "lr=0.1")
 
 
 IDLE = {

@@ -53,7 +53,7 @@ def test_named_columns_are_those_of_a_header(load, tmp_path, memory, seed):
 
 
 @MEMORY
-@pytest.mark.parametrize("order", ["same", "turned", "some", "blanks"])
+@pytest.mark.parametrize("order", ["same", "turned", "some", "blanks", "more"])
 def test_a_file_whose_first_line_has_the_names_is_read_by_it(load, open_rows, tmp_path, memory, order):
     lines = [[str(row), str(row * 3), str(row % 2)] for row in range(30)]
     keys = {"label": "y", "names": ["a", "b", "y"], "memory": memory, "split": {"test": 0}}
@@ -61,7 +61,8 @@ def test_a_file_whose_first_line_has_the_names_is_read_by_it(load, open_rows, tm
     places = {"turned": [2, 1, 0], "some": [1, 0]}.get(order, [0, 1, 2])
     header = [("a", "b", "y")[place] for place in places]
     header = [f" {name} " for name in header] if order == "blanks" else header
-    new = write(tmp_path / "new.csv", [header, *([line[place] for place in places] for line in lines)])
+    header, more = ([*header, "c"], ["x"]) if order == "more" else (header, [])
+    new = write(tmp_path / "new.csv", [header, *([*(line[place] for place in places), *more] for line in lines)])
     assert open_rows("csv", dataset, path=new, **keys).x.tolist() == rows_of(dataset)[0]
     again = write(tmp_path / "again.csv", lines)
     assert open_rows("csv", dataset, path=again, **keys).x.tolist() == rows_of(dataset)[0]

@@ -353,7 +353,8 @@ class WrongKeys:
     def _users_own(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds a key of the user's, unless it misspells one that exists."""
         parent, _, name = key.rpartition(".")
-        if key == KEYS["lr"] and str(node_at(self.composed, "trainer.train_loop")) != "None":  # the loop has its own
+        has_own = node_at(self.composed, "trainer.train_loop_config.lr") is not None
+        if key == KEYS["lr"] and not has_own and str(node_at(self.composed, "trainer.train_loop")) != "None":
             return f"+trainer.train_loop_config.lr={split_word(place.command[place.index])[2]}"
         is_own = self.known.is_users(parent) and alike(name, self.known.below(parent)) is None
         return self._added(key, place) if is_own else None
