@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import rtrain
 from rtrain.datasets.registry import confs
+from rtrain.datasets.tables.formats.csv import delimiter_of
 from rtrain.errors import DatasetError
 
 KINDS = {"whole": lambda row: row * 7, "fraction": lambda row: row / 8 - 3, "text": lambda row: "abc"[row % 3]}
@@ -127,3 +128,18 @@ def test_a_run_reads_new_files_as_its_own(tmp_path, monkeypatch, memory):
             found[(name, *words)] = parquet.read_table("out.parquet")["prediction"].to_pylist()
     assert len({tuple(one) for one in found.values()}) == 1
     assert rtrain.evaluate(run.path, ["dataset.path=rows.data"])
+
+
+@pytest.mark.parametrize(("sign", "name"), [(",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "pipe")])
+def test_the_delimiter_is_the_sign_that_the_first_line_has_most_of(load, tmp_path, sign, name):
+    path = write(tmp_path / "x.csv", [["a", "b", "y"], ["7,5", "1,5", "0"]] if sign != "," else [["a", "y"]], sign)
+    assert delimiter_of(tmp_path / "x.csv") == sign
+    other = ";" if sign == "," else ","
+    with pytest.raises(DatasetError) as raised:
+        load("csv", path=path, label="y", delimiter=other)
+    assert f"dataset.delimiter={name}" in str(raised.value)
+
+
+def test_a_file_of_one_column_has_commas(tmp_path):
+    (tmp_path / "x.csv").write_text("a\n1\n2\n")
+    assert delimiter_of(tmp_path / "x.csv") == ","

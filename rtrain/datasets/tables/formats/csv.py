@@ -22,7 +22,7 @@ COMPRESSED_FACTOR = 5
 DELIMITERS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
 """Characters that have a name."""
 BLOCK_BYTES = 1 << 20
-OTHER_DELIMITERS = ";\t|,"
+OTHER_DELIMITERS = ",;\t|"
 """Signs that a file may have between its values, where it seems to have a single column."""
 
 
@@ -226,11 +226,9 @@ def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> Data
             return DatasetError(message, f"Where it means that a value is missing: 'dataset.na_values=[\"{mark[1]}\"]'")
         hint = f"Correct it, or say what the column holds: 'dataset.dtypes={{{name}: category}}'"
         return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
-    others = [
-        sign for sign in OTHER_DELIMITERS if "Expected 1 columns" in message and sign in message.partition(": ")[2]
-    ]
-    hint = _other_delimiter(others[0]) if others else "Is it a CSV file, and dataset.delimiter right?"
-    return DatasetError(f"{file}: {message[:200]}", hint)
+    if "Expected 1 columns" in message and (sign := delimiter_of(file)).encode() in first_line(file).text:
+        return DatasetError(f"{file}: {message[:200]}", _other_delimiter(sign))
+    return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")
 
 
 def _other_delimiter(sign: str) -> str:
