@@ -19,6 +19,7 @@ from rtrain.history.places import SWEEP
 from rtrain.history.query.quantities import time_text
 from rtrain.history.rows import Row
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import newest_run
 from rtrain.storage.stores import is_url
 
 MOST_LISTED = 12
@@ -75,8 +76,7 @@ def find_newest(text: str) -> Path:
     found = find_run(text)
     if (found / SWEEP).is_file() or (found / MANIFEST).is_file():
         return found
-    runs = {path.parent for path in found.glob(f"*/{MANIFEST}")}
-    return max(runs, key=lambda run: (run / MANIFEST).stat().st_mtime, default=found)
+    return newest_run(found) or found
 
 
 def with_paths(overrides: Sequence[str]) -> list[str]:

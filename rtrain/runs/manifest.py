@@ -137,10 +137,21 @@ def run_near(path: Path) -> str | None:
         return f"Its best trial is one: {best}"
     places = ((path, "*"), (Path("runs") / path.name, "*"), (path.parent, "*"), (Path("runs"), "*/*"))
     for folder, below in places:
-        found = [one.parent for one in folder.glob(f"{below}/{FILE_NAME}")]
-        if found:
-            return f"The newest run in {folder}: {max(found, key=lambda run: (run / FILE_NAME).stat().st_mtime)}"
+        if (newest := newest_run(folder, below)) is not None:
+            return f"The newest run in {folder}: {newest}"
     return None
+
+
+def newest_run(folder: Path, below: str = "*") -> Path | None:
+    """Return the run directory in a folder whose manifest was written last; None if there is none.
+
+    Args:
+        folder: May be missing.
+        below: Pattern of the run directories in it.
+    """
+    manifests = folder.glob(f"{below}/{FILE_NAME}")
+    newest = max(manifests, key=lambda path: path.stat().st_mtime, default=None)
+    return None if newest is None else newest.parent
 
 
 def read_manifest(run_dir: Path) -> Manifest:

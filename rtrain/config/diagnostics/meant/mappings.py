@@ -36,7 +36,7 @@ def leaves_in(value: str) -> dict[str, str]:
 def chosen_by_name(section: str, given: Mapping[str, str]) -> list[str]:
     """Return the words in which the name in a mapping chooses an option: ``optimizer=adam optimizer.lr=0.1``.
 
-    None if it has no name, or more than one.
+    Nothing if it has no name, or more than one.
 
     Args:
         section: The key whose value the mapping is, as it was typed.
