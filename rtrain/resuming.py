@@ -29,7 +29,7 @@ FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars")
 FIXED = ("run.seed",)
 READ_FROM = (
     *("path", "url", "query", "function", "arguments", "name", "version", "subset", "revision", "storage_options"),
-    *("x", "y", "delimiter", "names", "skipinitialspace", "memory", "max_unseen"),
+    *("x", "y", "delimiter", "decimal", "names", "skipinitialspace", "memory", "max_unseen"),
 )
 """Keys of ``dataset`` that may change: where rows are read from, and how, while they are the same rows."""
 SAME_DATA = (

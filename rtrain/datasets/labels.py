@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.tables.categories import is_number, is_text, mostly_numbers, numbers_but_for, tell_of_marks
+from rtrain.datasets.tables.categories import (
+    how_to_write_numbers,
+    is_number,
+    is_text,
+    mostly_numbers,
+    numbers_but_for,
+    tell_of_marks,
+)
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -272,8 +279,8 @@ class LabelScan:
         sign = numbers_but_for(self._values) if self._text else None
         if sign:
             message = f"{self._text}: without '{sign}', nearly all labels are numbers."
-            hint = "Write them as numbers, or take each text as a class: dataset.task=classification"
-            raise DatasetError(message, hint)
+            hint = f"{how_to_write_numbers(self._values)}, or take each text as a class: dataset.task=classification"
+            raise DatasetError(message, hint[0].upper() + hint[1:])
         if self._may_be_numbers and not self._text:
             raise DatasetError(
                 f"{self._where}: the label '{self._column}' is text, but each text is a number, such as "

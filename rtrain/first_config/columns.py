@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FEATURE, NAME, LEFT_OUT = "feature", "names rows", "left out"
 _ID = re.compile(r"(.*[_ ])?([iI][dD]|index|number|[nN][or])|.*I[dD]")
 """Names of columns whose whole numbers name rows, if all differ."""
+_SENTINEL = re.compile("-?99+")
+"""Numbers that stand for a missing value in old files."""
 MOST_SHOWN = 4
 """Most values of a column that its description lists."""
 LONGEST = 24
@@ -112,12 +114,26 @@ def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: i
     if math.isinf(low) or math.isinf(high):
         return Column(name, f"numbers, {between}", missing, LEFT_OUT, "some are infinite")
     if not pa.types.is_integer(present.type):
-        return Column(name, f"numbers, {between}", missing, FEATURE)
+        return Column(name, f"numbers, {between}", missing, FEATURE, _sentinel(present))
     holds = f"whole numbers, {between}"
     all_differ = num_different == len(present)
     if all_differ and len(present) >= MANY_ROWS and (high - low + 1 == len(present) or _ID.fullmatch(name)):
         return Column(name, holds, missing, NAME, "each is there once")
-    return Column(name, holds, missing, FEATURE)
+    return Column(name, holds, missing, FEATURE, _sentinel(present))
+
+
+def _sentinel(present: pa.ChunkedArray) -> str:
+    """Return a note on a number such as -999 that is far from all others: it may say that a value is missing."""
+    import pyarrow.compute as pc
+
+    for end in (pc.min, pc.max):
+        value = end(present).as_py()
+        others = present.filter(pc.not_equal(present, value))
+        low, high = pc.min(others).as_py(), pc.max(others).as_py()
+        gap = min(abs(value - low), abs(value - high))
+        if _SENTINEL.fullmatch(f"{value:.17g}") and len(present) - len(others) > 1 and gap > high - low:
+            return f"to take {value:g} as missing: na_values: [{value:g}]"
+    return ""
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.tables.categories import is_number, is_text
+from rtrain.datasets.tables.categories import have_decimal_commas, is_number, is_text
 from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
 from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
 from rtrain.datasets.tables.spellings import is_mark
@@ -45,8 +45,10 @@ def csv_keys(file: Path, label: str | None) -> dict[str, Any]:
         DatasetError: The file can't be read.
     """
     keys: dict[str, Any] = {"delimiter": delimiter_of(file)}
+    if keys["delimiter"] != "," and _has_decimal_commas(_read(file, keys)):
+        keys["decimal"] = ","
     schema = CsvFormat(**keys).schema(file)
-    if label not in schema.names and seems_to_be_data(schema):
+    if label not in schema.names and seems_to_be_data(schema, keys.get("decimal", ".")):
         keys["names"] = made_up_names(len(schema.names))
     table = _read(file, keys)
     if _has_blanks(table):
@@ -60,6 +62,12 @@ def _read(file: Path, keys: Mapping[str, Any]) -> pa.Table:
     reading = CsvFormat(**keys)
     names = Counter(reading.schema(file).names)
     return reading.read(file, [name for name, count in names.items() if count == 1])
+
+
+def _has_decimal_commas(table: pa.Table) -> bool:
+    """Return whether a column of text holds numbers with a comma before the fraction."""
+    texts = (table[name].unique().to_pylist() for name in table.column_names if is_text(table[name].type))
+    return any(have_decimal_commas([text for text in column if text]) for column in texts)
 
 
 def _has_blanks(table: pa.Table) -> bool:

@@ -82,7 +82,7 @@ def _dataset(found: Found) -> str:
     if found.unlabelled:
         file = shlex.quote(_plain(found.unlabelled[0]))
         comments["path"] = f"to predict later: rtrain predict RUN dataset.path={file} -o OUT.csv"
-    keys |= {key: _named(value) for key, value in found.reading.items() if value != ","}
+    keys |= {key: _named(value) for key, value in found.reading.items() if (key, value) != ("delimiter", ",")}
     keys["label"] = found.label
     if names := found.used(NAME):
         keys["ids"] = [one.name for one in names]

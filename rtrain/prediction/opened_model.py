@@ -183,6 +183,6 @@ def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
     names = {one.name for one in fields(wanted)}
     return {
         key: dataset[key]
-        for key in ("text", "names", "keep_default_na", "skipinitialspace", *OWN_COLUMNS)
+        for key in ("text", "names", "decimal", "keep_default_na", "skipinitialspace", *OWN_COLUMNS)
         if key in names and key in dataset
     }

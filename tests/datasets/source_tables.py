@@ -139,6 +139,7 @@ TABLES = {
             "tests/datasets/sources/test_csv_blanks.py::test_blanks_around_values_and_names_are_left_out",
             "skipinitialspace",
         ),
+        *shown("tests/datasets/sources/test_csv_decimal.py::test_commas_before_fractions", "decimal"),
     ),
     **files("jsonl"),
     **files("parquet", rescues("on_error", "skip", because=r"b\.parquet", path="broken")),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
@@ -60,9 +61,20 @@ class CsvTextConf:
     skipinitialspace: bool = False
     """Leave out the blanks around values, and around the names in the first line."""
 
+    decimal: Annotated[str, BeforeValidator(_sign), *one_of(".", ",")] = "."
+    """Sign before the fraction of a number; ``comma`` where files have ``1,5``, and another sign between values."""
+
+    def __post_init__(self) -> None:
+        """Refuse a file in which a comma means two things."""
+        if self.decimal == self.delimiter:
+            raise ValueError(f"decimal and delimiter are both {self.decimal!r}: name the delimiter, such as semicolon")
+
     def reading(self, texts: Sequence[str], na_values: Sequence[str] = ()) -> CsvFormat:
         """Return what reads such files, the columns ``texts`` as text."""
-        return CsvFormat(self.delimiter, texts, self.names, na_values, self.keep_default_na, self.skipinitialspace)
+        return CsvFormat(
+            *(self.delimiter, texts, self.names, na_values, self.keep_default_na, self.skipinitialspace),
+            decimal=self.decimal,
+        )
 
 
 @dataclass(kw_only=True)
@@ -176,7 +188,7 @@ def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wante
         if lacking is not None:
             message = f"{file}: there is no column '{lacking}', but one called '{padded[lacking]}'."
             raise DatasetError(message, "To leave out blanks around names and values: dataset.skipinitialspace=true")
-        if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema):
+        if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema, reading.decimal):
             shown = ", ".join(schema.names[:3])
             message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
             names = made_up_names(len(schema.names))

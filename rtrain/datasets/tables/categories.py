@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ MANY_ROWS = 100
 NUMBERS_SHARE = 0.9
 """Of the different values of a column of text, how many make it a column of numbers that can't be read."""
 
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?([eE][+-]?\d+)?\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})*\s*")
 SIGNS = (",", "%", "$", " ")
 """Signs that people write numbers with and that readers don't accept."""
 
@@ -237,10 +240,10 @@ def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, conf: 
         if sign:
             log.warning(
                 "feature '%s' is taken as a category, but its texts, such as '%s', would be numbers without '%s'; "
-                "write them as numbers, or say which features are categories: 'dataset.categorical=[%s]'",
-                *(name, names[0], sign, ",".join(categories)),
+                "%s, or say which features are categories: 'dataset.categorical=[%s]'",
+                *(name, names[0], sign, how_to_write_numbers(names), ",".join(categories)),
             )
-        if num_rows >= MANY_ROWS and 2 * len(names) > num_rows:
+        elif num_rows >= MANY_ROWS and 2 * len(names) > num_rows:
             log.warning(
                 "feature '%s' has %d different texts in %d rows; if it names them, keep it out: 'dataset.ids=[%s]'",
                 *(name, len(names), num_rows, name),
@@ -270,6 +273,19 @@ def mostly_numbers(texts: Collection[Any]) -> bool:
 def numbers_but_for(texts: Collection[str]) -> str | None:
     """Return the sign that keeps numbers from being read, as in ``1,5``, ``12%`` or ``$3``; None if there is none."""
     return next((sign for sign in SIGNS if mostly_numbers({text.replace(sign, "") for text in texts})), None)
+
+
+def have_decimal_commas(texts: Collection[str]) -> bool:
+    """Return whether these are numbers with a comma before the fraction, as in ``1,5``, and not between thousands."""
+    there = [text for text in texts if text and not is_mark(text)]
+    return all(map(_DECIMAL_COMMA.fullmatch, there)) and not all(map(_THOUSANDS.fullmatch, there))
+
+
+def how_to_write_numbers(texts: Collection[str]) -> str:
+    """Return what to do about texts that would be numbers without a sign."""
+    if have_decimal_commas(texts):
+        return "if the comma stands before a fraction: dataset.decimal=comma (of CSV files)"
+    return "write them as numbers"
 
 
 def _in_order(name: str) -> tuple[int, int, str]:

@@ -41,6 +41,8 @@ class CsvFormat:
     """Whether NA, null and the like are missing values in columns of numbers; an empty one always is."""
     skipinitialspace: bool = False
     """Leave out the blanks around values and names."""
+    decimal: str = "."
+    """The sign before the fraction of a number."""
     endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
     def schema(self, file: Path) -> pa.Schema:
@@ -181,7 +183,9 @@ class CsvFormat:
             *self.na_values,
             *(f" {one}" for one in self.na_values),
         ]
-        return csv.ConvertOptions(include_columns=columns, column_types=types, null_values=missing)
+        return csv.ConvertOptions(
+            include_columns=columns, column_types=types, null_values=missing, decimal_point=self.decimal
+        )
 
 
 def delimiter_of(file: Path) -> str:

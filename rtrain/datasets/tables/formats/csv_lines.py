@@ -48,7 +48,7 @@ def first_line(file: Path) -> FirstLine:
     return FirstLine(lines.partition(b"\n")[0].rstrip(b"\r"), start[: len(start) - len(lines)].count(b"\n") + 1)
 
 
-def seems_to_be_data(schema: pa.Schema) -> bool:
+def seems_to_be_data(schema: pa.Schema, decimal: str = ".") -> bool:
     """Return whether the first line of a file, taken as a header, holds what its columns hold.
 
     It has a number above each column of numbers; where there is none, a text twice.
@@ -56,7 +56,11 @@ def seems_to_be_data(schema: pa.Schema) -> bool:
     import pyarrow as pa
 
     numeric = [one.name for one in schema if pa.types.is_integer(one.type) or pa.types.is_floating(one.type)]
-    return all(map(is_number, numeric)) if numeric else len(set(schema.names)) < len(schema.names)
+    return (
+        all(is_number(name.replace(decimal, ".")) for name in numeric)
+        if numeric
+        else len(set(schema.names)) < len(schema.names)
+    )
 
 
 def made_up_names(num_columns: int) -> list[str]:
