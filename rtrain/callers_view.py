@@ -12,7 +12,7 @@ from rtrain.runs.run import Run
 class CallersView:
     """Shows an error of rtrain's to who calls it from Python: with the run, and without the frames within rtrain.
 
-    The message names the user's own lines, and the logs of the run have all of it.
+    The message names the user's own lines, and the logs of the run have all of it. Ctrl-C shows no frames either.
 
     Args:
         place: The run directory that the call names, or the folder of a checkpoint in one; None: it starts a run.
@@ -34,6 +34,7 @@ class CallersView:
                 error.run = _run_of(Path(self._place))
                 error.run_dir = None if error.run is None else error.run.path
             error.cause = error.cause or error.__cause__
+        if isinstance(error, RtrainError | KeyboardInterrupt):
             error.__cause__, error.__suppress_context__, error.__traceback__ = None, True, None
 
 

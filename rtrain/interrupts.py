@@ -144,6 +144,65 @@ def stop_on_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def imports_finished() -> Iterator[None]:
+    """Let Ctrl-C wait in the block until a module that is being imported is complete; a second one does not wait.
+
+    A process that lives on, the kernel of a notebook say, can't import a module again that was left half imported.
+    """
+    outer = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(outer):
+        yield
+        return
+    waiting = _AfterImports(outer)
+    signal.signal(signal.SIGINT, waiting.receive)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, outer)
+        waiting.end()
+
+
+class _AfterImports:
+    """Hands Ctrl-C on to another handler once no module is being imported."""
+
+    def __init__(self, outer: Callable[[int, FrameType | None], object]) -> None:
+        self._outer = outer
+        self._timer: threading.Timer | None = None
+        self._is_again = False
+
+    def receive(self, signum: int, frame: FrameType | None) -> None:
+        """Take the signal, from the user or again from the timer."""
+        if _is_importing(frame) and (self._timer is None or self._is_again):
+            self._is_again = False
+            self._timer = threading.Timer(LOOK_SECONDS / 5, self._come_again)
+            self._timer.start()
+            return
+        self._drop_timer()
+        self._outer(signum, frame)
+
+    def end(self) -> None:
+        """Hand on the signal that is still waiting, if there is one."""
+        if self._timer is not None:
+            self._drop_timer()
+            self._outer(signal.SIGINT, None)
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._is_again = None, False
+
+    def _come_again(self) -> None:
+        self._is_again = True
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
+
+
 def is_by_signal(error: BaseException, request: StopRequest) -> bool:
     """Return whether a signal caused an exception; user code raises KeyboardInterrupt without one as well."""
     return isinstance(error, KeyboardInterrupt) and request.num_signals > 0

@@ -10,6 +10,7 @@ from shlex import join, quote
 from typing import Any, NoReturn
 
 from rtrain.config.composed import Composed
+from rtrain.config.files.locations import shown
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
@@ -213,9 +214,9 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
 def _refuse_shorter(resumption: Resumption, passed: Mapping[str, int]) -> NoReturn:
     done = " and ".join(f"{number:,} {COUNTS[key]}s" for key, number in passed.items())
     wanted = [f"{key}={resumption.changed[key][1]}" for key in passed]
-    shorter = join(["rtrain", "fit", f"{resumption.run_dir}/{CONFIG_NAME}", *wanted])
+    shorter = join(["rtrain", "fit", shown(resumption.run_dir / CONFIG_NAME), *wanted])
     raise ConfigError(
-        f"{resumption.run_dir} has trained {done} already: {' '.join(wanted)} would end it before that.",
+        f"{shown(resumption.run_dir)} has trained {done} already: {' '.join(wanted)} would end it before that.",
         f"To train longer, give a higher limit. To train a shorter run from scratch: {shorter}",
     )
 

@@ -133,7 +133,16 @@ def start_line(run_dir: Path, manifest: Manifest) -> str:
     trainer = (manifest.config.get("trainer") or {}).get("type")
     data = manifest.dataset
     what = f" on {_data_text(data)}" if data else ""
-    return f"training {manifest.run_name} with {trainer}{what} {where} -> {shown(run_dir)}"
+    verb, begin = "training", ""
+    if manifest.checkpoints:
+        verb, begin = "resuming", f", from {manifest.checkpoints[-1]['name']}"
+    elif manifest.parent_run:
+        begin = f", from the weights of {_place_text(manifest.parent_run)}"
+    return f"{verb} {manifest.run_name} with {trainer}{what} {where}{begin} -> {shown(run_dir)}"
+
+
+def _place_text(place: str) -> str:
+    return place if is_url(place) else shown(Path(place))
 
 
 def _data_text(data: Mapping[str, Any]) -> str:

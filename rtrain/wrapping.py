@@ -11,6 +11,8 @@ from typing import TextIO
 
 _VERBS = "fit|check|init|predict|evaluate|resume|runs|sweep|smoke|recipes|trainers|datasets"
 _COMMAND = re.compile(rf" *(?!note|error)(?:\w+:|\w+ {{2,}})? *rtrain (?:{_VERBS}) ")
+_COMMAND_BEHIND = re.compile(rf"(?<=: )rtrain (?:{_VERBS}) (?!.*[,;.)](?:\s|$)).+$")
+"""A command at the end of a sentence."""
 _LABEL = re.compile(r" *\S+ {2,}(?=\S)")
 _LONGEST_LABEL = 24
 _CARETS = re.compile(r"[ |]*\^+[^\w]*")
@@ -67,8 +69,19 @@ def wrapped(text: str, width: int) -> str:
     told: list[str] = []
     for number, line in enumerate(lines):
         is_marked = carets[number] or carets[number + 1]
-        told += [line] if is_marked or len(line) <= width else _broken(line, width)
+        told += [line] if is_marked or len(line) <= width else _without_command(line, width)
     return "\n".join(told)
+
+
+def _without_command(line: str, width: int) -> Iterator[str]:
+    """Yield the lines that one line becomes; the command that it ends with gets lines of its own, to be pasted."""
+    behind = _COMMAND_BEHIND.search(line)
+    if behind is None or _COMMAND.match(line):
+        yield from _broken(line, width)
+        return
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    yield from _broken(line[: behind.start()].rstrip(), width)
+    yield from _broken(f"{indent}{behind[0]}", width)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import opened_call
@@ -26,6 +26,7 @@ def evaluate(
     checkpoint: str = "best",
     split: str | None = None,
     trust: bool = False,
+    **short: Any,
 ) -> dict[str, float]:
     """Return the metrics of a checkpoint on the rows of a dataset, by name, and their number as ``num_rows``.
 
@@ -38,13 +39,14 @@ def evaluate(
         split: Evaluate this split of the dataset. None: all rows if the overrides name other data, else the split that
             training did not see.
         trust: Run the code that the checkpoint names, even if another account wrote it.
+        short: Overrides whose keys are names: ``num_workers=4``, ``dataset={"path": "new.parquet"}``.
 
     Raises:
         CheckpointError: There is no such checkpoint.
         ConfigError: An override is wrong, or the data has no labels.
         PredictionError: The model, or a worker, failed.
     """
-    with CallersView(os.fspath(place)), opened_call("evaluate", os.fspath(place), overrides) as call:
+    with CallersView(os.fspath(place)), opened_call("evaluate", os.fspath(place), overrides, short) as call:
         found = measure(find_model(call.place), call.words, checkpoint=checkpoint, split=split, trust=trust)
     return {"num_rows": float(found.num_rows), **found.metrics}
 
@@ -59,6 +61,7 @@ def predict(
     split: str | None = None,
     force: bool = False,
     trust: bool = False,
+    **short: Any,
 ) -> pa.Table: ...
 @overload
 def predict(
@@ -70,6 +73,7 @@ def predict(
     split: str | None = None,
     force: bool = False,
     trust: bool = False,
+    **short: Any,
 ) -> int: ...
 def predict(
     place: Place,
@@ -80,6 +84,7 @@ def predict(
     split: str | None = None,
     force: bool = False,
     trust: bool = False,
+    **short: Any,
 ) -> pa.Table | int:
     """Return a prediction for each row, or write them into ``output`` and return the number of rows.
 
@@ -97,13 +102,14 @@ def predict(
         split: Predict the rows of this split of the dataset; None: all rows that ``dataset.path`` names.
         force: Replace ``output`` if it exists.
         trust: Run the code that the checkpoint names, even if another account wrote it.
+        short: Overrides whose keys are names: ``num_workers=4``, ``dataset={"path": "new.parquet"}``.
 
     Raises:
         CheckpointError: There is no such checkpoint.
         ConfigError: An override is wrong, or the data lacks a column.
         PredictionError: The model, or a worker, failed.
     """
-    with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides) as call:
+    with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides, short) as call:
         found = find_model(call.place)
         if output is None:
             return predicted_table(found, call.words, checkpoint=checkpoint, split=split, trust=trust)

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from rtrain.api.sweep_result import SweepResult
+from rtrain.api.turns import own_turn
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
@@ -44,10 +45,11 @@ def sweep(
     folder = None if config_dir is None else os.fspath(config_dir)
     with (
         CallersView(),
+        own_turn(),
         opened_call("sweep", config, overrides, short) as call,
         Session(call.source, call.words, schemas(), folder, call=call) as session,
     ):
-        record = run_sweep(session, sweep_display(quiet) or SilentObserver())
+        record = run_sweep(session, sweep_display(quiet, call) or SilentObserver())
     if record.by_ctrl_c:
         raise KeyboardInterrupt(f"the sweep was saved in {record.folder}; the same call resumes it")
     return SweepResult(record.folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from rtrain.api.turns import own_turn
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
@@ -45,15 +46,21 @@ def fit(
     folder = None if config_dir is None else os.fspath(config_dir)
     with (
         CallersView(),
+        own_turn(),
         opened_call("fit", config, overrides, short) as call,
         Session(call.source, call.words, schemas(), folder, call=call) as session,
     ):
-        run = fit_session(session, run_display(quiet) or SilentObserver())
+        run = fit_session(session, run_display(quiet, call) or SilentObserver())
     return _unless_interrupted(run)
 
 
 def resume(
-    run: str | os.PathLike[str], overrides: Overrides = (), *, trust: bool = False, quiet: bool | None = None
+    run: str | os.PathLike[str],
+    overrides: Overrides = (),
+    *,
+    trust: bool = False,
+    quiet: bool | None = None,
+    **short: Any,
 ) -> Run:
     """Resume a run from its newest checkpoint, and return it.
 
@@ -63,6 +70,7 @@ def resume(
         overrides: What is to change, in each form that ``fit`` takes: ``{"trainer.max_epochs": 10}`` say.
         trust: Run what its config names, even if another account wrote it.
         quiet: Show nothing of the run. None: show its progress in IPython and notebooks only.
+        short: Changes whose keys are names: ``epochs=10``. They win over ``overrides``.
 
     Raises:
         ConfigError: It is not a run directory, is another user's, or can't be resumed with these changes; nothing was
@@ -74,8 +82,8 @@ def resume(
         UserWarning: What differs from before; that nothing is left to train, and how to extend the run. A display
             shows it as a note instead.
     """
-    observer = run_display(quiet) or WarningObserver()
-    with CallersView(), opened_call("resume", os.fspath(run), overrides) as call:
+    with CallersView(), own_turn(), opened_call("resume", os.fspath(run), overrides, short) as call:
+        observer = run_display(quiet, call) or WarningObserver(call)
         run_dir = local_run(run_or_url(call.place), observer.notice, trust=trust)
         with resuming_session(run_dir, call.words, trust=trust, call=call) as session:
             resumed = fit_session(session, observer, resumed=run_dir)

@@ -45,6 +45,7 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     """Check what a command asks for, and print what was found to be right."""
     from rtrain.checking import check_session
     from rtrain.displays.run import make_display
+    from rtrain.run_lines import is_own_loop
 
     with make_display() as display:
         job = check_session(session, display, multirun=multirun, with_data=with_data)
@@ -53,7 +54,9 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
         return
     what, info = "the first trial" if multirun else "the job", None if job.dataset is None else job.dataset.info
     data = "" if info is None else f" on {info.name} ({sum(info.num_rows.values()):,} rows)"
-    say(f"ok: {what} can be trained, with {job.trainer_name}{data}")
+    is_tried = info is not None and not is_own_loop(vars(job.conf.trainer))
+    untried = "" if is_tried else "; its rows and steps are its own, and run in training for the first time"
+    say(f"ok: {what} can be trained, with {job.trainer_name}{data}{untried}")
     if info is not None and info.num_missing:
         say(f"missing values: {_counts(info.num_missing)}")
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ class StartingCluster:
             self._session.close(keep=self._error is not None)  # Ray's logs tell why it did not start
 
     def _connect(self) -> None:
+        _spare_widgets()
         import ray
 
         common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "job_config": _job_config()}
@@ -198,6 +200,12 @@ def _silenced(logger: logging.Logger) -> Iterator[None]:
     finally:
         logger.setLevel(logging.INFO)
         logger.handlers = [logging.NullHandler()]  # without any, Python prints warnings to the terminal
+
+
+def _spare_widgets() -> None:
+    """Keep Ray from asking a notebook for the packages of displays that rtrain never shows."""
+    warnings.filterwarnings("ignore", message="IProgress not found")
+    logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
 
 
 def _has_token() -> bool:

@@ -5,32 +5,38 @@ from __future__ import annotations
 import sys
 import warnings
 
-from rtrain.displays.run import PlainDisplay
+from rtrain.config.calls.call import Call, in_python
+from rtrain.displays.run import PlainDisplay, PlainLines
 from rtrain.runs.recorder import Observer
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.training import SilentObserver
 
 
-def run_display(quiet: bool | None) -> Observer | None:
+def run_display(quiet: bool | None, call: Call) -> Observer | None:
     """Return the display of a run, or None if nothing is to be shown.
 
     Args:
         quiet: Whether nothing is; None: unless IPython runs the code.
+        call: Asks for the run.
     """
-    return PlainDisplay() if _shows(quiet) else None
+    return _RunDisplay(call) if _shows(quiet) else None
 
 
-def sweep_display(quiet: bool | None) -> SweepObserver | None:
+def sweep_display(quiet: bool | None, call: Call) -> SweepObserver | None:
     """Return the display of a sweep, or None if nothing is to be shown.
 
     Args:
         quiet: Whether nothing is; None: unless IPython runs the code.
+        call: Asks for the sweep.
     """
     if not _shows(quiet):
         return None
     from rtrain.displays.sweep_lines import PlainSweepDisplay
 
-    return PlainSweepDisplay()
+    class SweepDisplay(_InPython, PlainSweepDisplay):
+        """Plain lines of a sweep."""
+
+    return SweepDisplay(call)
 
 
 def _shows(quiet: bool | None) -> bool:
@@ -43,9 +49,43 @@ def in_ipython() -> bool:
     return ipython is not None and ipython.get_ipython() is not None
 
 
+class _InPython(PlainLines):
+    """Plain lines that name calls, where a terminal gets commands.
+
+    Args:
+        call: Whose forms they have.
+    """
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self._call = call
+
+    def notice(self, text: str) -> None:
+        """Print a warning line."""
+        super().notice(in_python(text, self._call) or "")
+
+    def printed(self, text: str) -> None:
+        """Print what workers have printed."""
+        super()._print(text)
+
+    def _print(self, text: str) -> None:
+        super()._print(in_python(text, self._call) or "")
+
+
+class _RunDisplay(_InPython, PlainDisplay):
+    """Plain lines of a run."""
+
+
 class WarningObserver(SilentObserver):
-    """Says only what the user should know, as warnings."""
+    """Says only what the user should know, as warnings.
+
+    Args:
+        call: What it says has the form of this call.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
 
     def notice(self, text: str) -> None:
         """Warn."""
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(in_python(text, self._call) or "", stacklevel=2)

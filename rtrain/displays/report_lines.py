@@ -73,7 +73,8 @@ class ReportColumns:
 
         Args:
             event: The report.
-            best: ``monitor``, ``mode`` and ``value`` of the best checkpoint so far, if there is one.
+            best: ``monitor``, ``mode`` and ``value`` of the best checkpoint so far, if there is one; of boosted trees,
+                which are saved at the end, without a value.
             width: Characters of a line.
         """
         monitor = None if best is None else best.get("monitor")
@@ -105,10 +106,10 @@ class ReportColumns:
 
     def _is_best(self, value: float | None, best: Mapping[str, Any] | None) -> bool:
         """Return whether a value of the metric that decides is better than all before it."""
-        before = self._best if self._best is not None else (best or {}).get("value")
-        if value is None or before is None or best is None:
+        if value is None or best is None:
             return False
-        better = value < before if best.get("mode") == "min" else value > before
+        before = self._best if self._best is not None else best.get("value")
+        better = before is None or (value < before if best.get("mode") == "min" else value > before)
         if better:
             self._best = value
         return better

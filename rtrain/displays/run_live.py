@@ -161,7 +161,8 @@ class LiveDisplay(LiveScreen):
         if total is None and per_epoch and self._limits.max_epochs:
             total = per_epoch * self._limits.max_epochs
         detail = f"step {record.step}" + (f"/{total}" if total else "") + self._rate()
-        self._describe(self._limits.place(record.epoch + 1), detail=detail, completed=record.step, total=total)
+        epoch = min(record.epoch + 1, self._limits.max_epochs or record.epoch + 1)
+        self._describe(self._limits.place(epoch), detail=detail, completed=record.step, total=total)
 
     def event(self, event: Event) -> None:
         """Show new metrics; keep a line of each epoch. Of a loop of the user's, reports are all that is known."""
@@ -184,9 +185,8 @@ class LiveDisplay(LiveScreen):
         self._say_end(end_lines(run_dir, manifest), manifest.status)
 
     def _say_report(self, event: Event) -> None:
-        line = plain(
-            self._columns.line(event, None if self._manifest is None else self._manifest.best, self._console.width)
-        )
+        known = None if self._manifest is None else self._manifest.best or self._manifest.model.get("judged_by")
+        line = plain(self._columns.line(event, known, self._console.width))
         line.highlight_regex(r"\S+\*(?= |$)", "green")
         self._console.print(line, soft_wrap=True)
 

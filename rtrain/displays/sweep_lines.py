@@ -86,6 +86,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     best = record.best
     if best is not None:
         lines.append(f"best        {values_text(best, record)}  {best.what}")
+        lines += _checkpoint_line(record, best)
         lines.append(f"run         {shown(record.folder / best.name)}")
     elif _is_unjudged(record):
         lines.append(f"best        {_no_best(record)}")
@@ -233,6 +234,17 @@ def _value_at(trial: Trial, epoch: int, record: SweepRecord) -> float:
     events = read_events(events_file(record.folder / trial.name))
     values = [one.metrics.get(record.goals[0].metric) for one in events if one.epoch <= epoch]
     return next((value for value in reversed(values) if value is not None), math.nan)
+
+
+def _checkpoint_line(record: SweepRecord, best: Trial) -> list[str]:
+    """Return by what the best trial chose its best checkpoint, where that is another metric than the sweep's."""
+    run_dir, goal = record.folder / best.name, record.goals[0].metric
+    if not (run_dir / MANIFEST).exists() or _is_damaged(run_dir):
+        return []
+    monitor = (read_manifest(run_dir).best or {}).get("monitor")
+    if monitor in (None, goal):
+        return []
+    return [f"checkpoint  its best by {monitor}; to choose it by {goal}, too: run.checkpoint.best.monitor={goal}"]
 
 
 def _command(run_dir: Path) -> str:

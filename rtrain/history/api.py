@@ -14,6 +14,10 @@ from rtrain.history.rows import DAMAGED, Row
 from rtrain.runs.run import Run
 from rtrain.storage.stores import is_url
 
+SHOWN = ("name", "status", "monitor", "best", "seconds", "started")
+"""Columns of the table that a notebook shows."""
+MOST_ROWS = 20
+
 
 class Runs(Sequence[Run]):
     """Runs in an order; each is read when it is taken out."""
@@ -34,6 +38,11 @@ class Runs(Sequence[Run]):
     def __repr__(self) -> str:
         return f"<{len(self)} runs>"
 
+    def _repr_html_(self) -> str:
+        frame = self.frame()
+        shown = [name for name in SHOWN if name in frame]
+        return str(frame[shown].to_html(max_rows=MOST_ROWS, na_rep=""))
+
     def frame(self) -> Any:
         """Return a ``pandas.DataFrame`` with a row for each run, indexed by its id.
 
@@ -43,9 +52,11 @@ class Runs(Sequence[Run]):
         import pandas as pd
 
         frame = pd.DataFrame([{**row.facts, "path": row.place} for row in self._rows])
-        for name in {"started", "ended"} & set(frame.columns):
+        for name in {"id", *SHOWN, "ended"} - set(frame.columns):
+            frame[name] = None
+        for name in ("started", "ended"):
             frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
-        return frame.set_index("id") if len(frame) else frame
+        return frame.set_index("id")
 
 
 def runs(*folders: str | Path, where: str | None = None, sort: str | None = None) -> Runs:

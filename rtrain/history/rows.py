@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 import time
 from collections import Counter
@@ -16,9 +15,9 @@ from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
-from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.labels import Labels, read_labels
+from rtrain.runs.liveness import KILLED, is_killed
 from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
 from rtrain.runs.nested import flat
 from rtrain.storage.stores import is_url
@@ -31,7 +30,6 @@ CONFIG = "config."
 """Begins the names of the facts of the config."""
 DAMAGED = "damaged"
 """Status of a run whose manifest can't be read."""
-KILLED = "killed"
 """Status of a run whose manifest says ``running``, but whose process is gone."""
 ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError)
 """What a file of any content may lead to while it is read."""
@@ -90,7 +88,7 @@ class Row:
         """The facts that are not of the config."""
         found: dict[str, Any] = dict(zip(self.names, json.loads(self._kept.own), strict=False))
         if found["status"] == "running" and not is_url(self.place):
-            found["status"] = _live_status(self.path, found.get("host"))
+            found["status"] = KILLED if is_killed(self.path, found.get("host")) else "running"
         return found
 
     @cached_property
@@ -133,14 +131,6 @@ class Row:
     def metrics(self) -> dict[str, float | None]:
         """The latest value of each metric."""
         return {name[8:]: value for name, value in self._own.items() if name.startswith("metrics.")}
-
-
-def _live_status(path: Path, host: object) -> str:
-    """Return the status of a run whose manifest says ``running``: only its own machine knows whether it still does."""
-    try:
-        return "running" if is_locked(path) or host not in (None, platform.node()) else KILLED
-    except (OSError, RtrainError):  # another account's lock, which can't be read
-        return "running"
 
 
 def read_facts(place: Place) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from rtrain.errors import ConfigError
 from rtrain.history.places import SWEEP, Place
-from rtrain.history.rows import KILLED, Row, facts_of, read_facts
+from rtrain.history.rows import Row, facts_of, read_facts
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.plain_files import parse_json
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.labels import Labels
+from rtrain.runs.liveness import KILLED
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, is_lately, runs_below, stored_run, was_alive_lately
 from rtrain.storage.folders import Folder, open_folder, read

@@ -239,7 +239,7 @@ def latest_checkpoint(run_dir: Path) -> Path | None:
 
 
 def best_record(records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the record with the best score, of equal ones the newest; None if none has a score."""
+    """Return the record with the best score, of equal ones the first; None if none has a score."""
     return next(iter(_by_score(records)), None)
 
 
@@ -250,7 +250,9 @@ def _by_score(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return []
     last = scored[-1]["score"]
     sign = 0 if last.get("newest") else SIGNS[last["mode"]]
-    return sorted(scored, key=lambda record: (sign * record["score"]["value"], record["step"]), reverse=True)
+    if sign == 0:
+        return sorted(scored, key=lambda record: record["step"], reverse=True)
+    return sorted(scored, key=lambda record: (-sign * record["score"]["value"], record["step"]))
 
 
 def _is_score(score: Any) -> bool:

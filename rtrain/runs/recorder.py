@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
+from rtrain.config.files.locations import shown
 from rtrain.runs.checkpoints import (
     NEWEST_AND_BEST,
     Retention,
@@ -163,7 +164,7 @@ class Recorder:
             case AttemptRecord():
                 self._take_attempt(record)
             case NoticeRecord():
-                self._tell(record.text)
+                self._tell(record.text.replace(str(self.run_dir), shown(self.run_dir)))
             case WorkerRecord():
                 self.manifest.workers.setdefault(str(record.rank), {}).update(record.facts)
             case ModelRecord():

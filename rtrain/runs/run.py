@@ -12,6 +12,7 @@ from typing import Any
 from rtrain.printable import printable
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event, events_file, read_events
+from rtrain.runs.liveness import KILLED, is_killed
 from rtrain.runs.manifest import Manifest, read_manifest
 
 NOT_SHOWN = ("train/lr", "train/rows_per_second")
@@ -41,7 +42,10 @@ class Run:
 
     @property
     def status(self) -> str:
-        """``running``, ``succeeded``, ``failed``, ``interrupted`` or ``preempted``."""
+        """``running``, ``succeeded``, ``failed``, ``interrupted``, ``preempted`` or ``killed``, as it is now."""
+        if self.manifest.status == "running" and is_killed(self.path, self.manifest.host.get("hostname")):
+            now = read_manifest(self.path).status  # it may have ended since this was read
+            return KILLED if now == "running" else now
         return self.manifest.status
 
     @property

@@ -9,6 +9,8 @@ from rtrain.config.value_types.numeric import is_number
 
 MAX_GROUPS = 4
 """Groups that the values of a parameter are put in by size, where most trials have a value of their own."""
+FEWEST_MORE = 3
+"""Trials beyond the number of groups, below which chance says more than a parameter."""
 
 
 def importance(columns: Mapping[str, Sequence[str]], values: Sequence[float]) -> dict[str, float | None]:
@@ -30,7 +32,7 @@ def importance(columns: Mapping[str, Sequence[str]], values: Sequence[float]) ->
 
 def _share(groups: Sequence[int], values: Sequence[float]) -> float | None:
     num, kinds = len(values), sorted(set(groups))
-    if num < len(kinds) + 2 or len(kinds) < 2:
+    if num < len(kinds) + FEWEST_MORE or len(kinds) < 2:
         return None
     mean = fmean(values)
     total = sum((value - mean) ** 2 for value in values)

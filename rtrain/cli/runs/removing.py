@@ -7,31 +7,42 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import Folders, Runs
+from rtrain.cli.runs.arguments import RUN_HELP, Folders, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.printable import printable
 from rtrain.terminal import say
 
+EXAMPLES = """e.g. rtrain runs rm last, or rtrain runs rm --where 'status == failed and started < "30 days ago"'"""
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def rm(
-    runs: Runs,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN_HELP)] = None,
     *,
+    where: Where = None,
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Remove only the checkpoints.")] = False,
     yes: Yes = False,
 ) -> None:
     """Remove runs, or only their checkpoints.
 
-    It lists them and asks first. A run that is running is never removed.
+    It lists them and asks first. A run that is running is never removed. --where finds neither sweeps nor their trials.
     """
     from rtrain.history.index import read_row
+    from rtrain.history.listing import chosen_rows
     from rtrain.history.query.quantities import size_text
     from rtrain.history.references import existing_run
     from rtrain.history.removal import bytes_of, check_free, remove_checkpoints, remove_run
 
-    rows = [read_row(folder) for folder in dict.fromkeys(existing_run(one) for one in runs)]
+    if bool(runs) == bool(where):
+        raise ConfigError("which runs? Name them, or say what they have to fulfil.", f"  {EXAMPLES}")
+    if where:
+        rows = [row for row in chosen_rows(where=where) if row.kind == "run" and row.status != "running"]
+    else:
+        rows = [read_row(folder) for folder in dict.fromkeys(existing_run(one) for one in runs or ())]
+    if not rows:
+        say("no run fulfils that.")
+        return
     check_free(rows)
     sizes = [bytes_of(row.path / "checkpoints" if checkpoints and row.kind != "sweep" else row.path) for row in rows]
     for row, size in zip(rows, sizes, strict=True):

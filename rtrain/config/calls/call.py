@@ -18,12 +18,21 @@ from rtrain.config.calls.overrides import Given, is_free, value_of
 from rtrain.config.files.locations import Primary
 from rtrain.wrapping import room
 
-OPTIONS = ("config", "overrides", "config_dir", "quiet")
-"""Keywords that are parameters, not keys of the config."""
+_OF_MODELS = ("overrides", "checkpoint", "split", "trust")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "fit": ("config", "overrides", "config_dir", "quiet"),
+    "sweep": ("config", "overrides", "config_dir", "quiet"),
+    "resume": ("run", "overrides", "trust", "quiet"),
+    "evaluate": ("place", *_OF_MODELS),
+    "predict": ("place", "output", *_OF_MODELS, "force"),
+    "load_checkpoint": ("place", *_OF_MODELS),
+}
+"""Keywords of each function that are parameters, not keys of the config."""
 MAX_WIDTH = 108
 GIVEN = "{...}"
 """How a config that is a mapping is shown."""
-_COMMAND = re.compile(r"(?:(?<=: )|^ *)rtrain (fit|resume|evaluate) (\S.*)$", re.MULTILINE)
+_COMMAND = re.compile(r"(?:(?<=: |  )|^ *)rtrain (fit|resume|evaluate) (\S.*)$", re.MULTILINE)
+_FLAGS = ((r"--(force|trust)\b", r"\1=True"), (r"--(split|checkpoint) (\w+)", r'\1="\2"'))
 _WORD = re.compile(r"[+~]{0,2}[A-Za-z_][\w./@-]*=.*|~[\w./@-]+", re.DOTALL)
 
 
@@ -111,12 +120,15 @@ class Call:
         for word in words:
             name, is_value = _key(word), _as_value(word) is not None
             form = given.get(word) or of_keys.get(name) or ("text" if has_texts and not has_keywords else "keyword")
-            if form == "keyword" and not _is_keyword(name):
+            if form == "keyword" and not self._is_keyword(name):
                 form = "text" if has_texts else "entry"
             forms.append(form if is_value else "text")
         if "text" in forms:  # texts and a mapping can't both be given
             forms = ["text" if form == "entry" else form for form in forms]
         return forms
+
+    def _is_keyword(self, name: str) -> bool:
+        return name.isidentifier() and not keyword.iskeyword(name) and name not in OPTIONS[self.function]
 
 
 def in_python(text: str | None, call: Call) -> str | None:
@@ -134,7 +146,12 @@ def in_python(text: str | None, call: Call) -> str | None:
         indent = match[0][: len(match[0]) - len(match[0].lstrip(" "))]
         return indent + call.text(others, function=function, place=place)
 
-    return None if text is None else _COMMAND.sub(replaced, text)
+    if text is None:
+        return None
+    text = _COMMAND.sub(replaced, text)
+    for flag, option in _FLAGS:
+        text = re.sub(flag, option, text)
+    return text
 
 
 def _joined(head: str, pieces: Sequence[tuple[str, str, str]]) -> str:
@@ -146,10 +163,6 @@ def _key(word: str) -> str:
     key = word.partition("=")[0]
     bare = key.removeprefix("++")
     return bare if is_free(bare) else key
-
-
-def _is_keyword(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name) and name not in OPTIONS
 
 
 def _piece(word: str, form: str) -> str:

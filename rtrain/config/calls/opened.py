@@ -11,12 +11,15 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rtrain.config.calls.call import Call, in_python
+from rtrain.config.calls.call import OPTIONS, Call, in_python
+from rtrain.config.calls.edited import note_imported, tell_of_edited
 from rtrain.config.calls.overrides import Overrides, given_overrides
 from rtrain.config.calls.plain import plain_value
+from rtrain.config.did_you_mean import closest
 from rtrain.config.files.locations import CONFIG, Primary, called
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.errors import ConfigError, RtrainError
+from rtrain.interrupts import imports_finished
 from rtrain.variables import arguments_hidden
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
@@ -43,7 +46,10 @@ def opened_call(
         ConfigError: An argument is of another kind.
     """
     with ExitStack() as stack:
+        stack.enter_context(imports_finished())
         stack.enter_context(arguments_hidden())
+        tell_of_edited()
+        stack.callback(note_imported)
         given = stack.enter_context(_written(config)) if _is_mapping(config) else None
         place = str(_path_of(config)) if given is None else str(given.path)
         call = Call(function, place, tuple(given_overrides(overrides, short)), given)
@@ -51,7 +57,19 @@ def opened_call(
             yield call
         except RtrainError as error:
             error.message, error.hint = in_python(error.message, call) or "", in_python(error.hint, call)
+            if (meant := _misspelled_option(error, short or {}, function)) is not None:
+                error.hint = meant
             raise
+
+
+def _misspelled_option(error: RtrainError, short: Mapping[str, Any], function: str) -> str | None:
+    """Return what to write for a keyword that is no key of a config, and nearly the name of an option."""
+    for name, value in short.items():
+        is_wrong = error.message.startswith((f"there is no key '{name}'", f"{name}="))
+        option = closest(name, OPTIONS[function]) if is_wrong else None
+        if option is not None:
+            return f"  did you mean: {option}={value!r}"
+    return None
 
 
 def _is_mapping(config: Config) -> bool:

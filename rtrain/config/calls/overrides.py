@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -102,6 +103,9 @@ def _words(key: str, value: Any) -> Iterator[str]:
     if isinstance(value, Choice):
         yield _choice(key, value)
         return
+    if isinstance(value, Mapping) and "_target_" in value and any(isinstance(one, Choice) for one in value.values()):
+        yield _choice(key, _combined(value))
+        return
     if OmegaConf.is_config(value) or not _is_section(value):
         _refuse_choice_inside(value, key)
         value = plain_value(value, key)
@@ -131,6 +135,12 @@ def _refuse_choice_inside(value: Any, key: str) -> None:
     if any(isinstance(one, Choice) for one in inner):
         hint = '  e.g. {"model.hidden": rtrain.choice([8], [8, 8])}'
         raise ConfigError(f"{key}: a choice stands for the whole value of a key.", hint)
+
+
+def _combined(node: Mapping[Any, Any]) -> Choice:
+    """Return the choice among all that a class with its arguments can be, some of which are choices."""
+    values = [one.values if isinstance(one, Choice) else (one,) for one in node.values()]
+    return Choice(tuple(dict(zip(node, one, strict=True)) for one in product(*values)))
 
 
 def _choice(key: str, choice: Choice) -> str:

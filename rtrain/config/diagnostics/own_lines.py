@@ -173,6 +173,11 @@ def package_of(name: str) -> str:
     return _PYTHON if is_python else _OWN
 
 
+def is_own(name: str) -> bool:
+    """Return whether the code of a file is the user's own."""
+    return package_of(name) == _OWN
+
+
 def places_in(text: str) -> list[Place]:
     """Return the frames of a stack that is written out, in its order."""
     return [(file, int(line), function) for file, line, function in _WRITTEN.findall(text)]

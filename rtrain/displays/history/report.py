@@ -10,16 +10,18 @@ from typing import Any
 
 from rich.text import Text
 
+from rtrain import wrapping
 from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.files.locations import shown
 from rtrain.displays.history.curves import sparkline
 from rtrain.displays.history.texts import STYLES, wrapped
 from rtrain.errors import RtrainError
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
-from rtrain.history.rows import ERRORS, KILLED, Row
+from rtrain.history.rows import ERRORS, Row
 from rtrain.history.series import Points, read_series
 from rtrain.printable import printable
 from rtrain.run_lines import files_text, next_command, number_text
+from rtrain.runs.liveness import KILLED
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import DIFF
 
@@ -113,7 +115,7 @@ def _origin(row: Row, manifest: Manifest, width: int) -> Lines:
         yield from _fact(
             "started", f"{time_text(row.started)}, {age} ago, on {row.get('host') or 'an unknown host'}", width
         )
-    yield from _fact("command", shlex.join(manifest.command), width)
+    yield from wrapping.wrapped(f"{'command':<{LABEL}}{shlex.join(manifest.command)}", width).split("\n")
     data = manifest.dataset or {}
     rows = ", ".join(f"{count:,} {split}" for split, count in _items(data.get("num_rows")))
     yield from _fact("data", f"{data.get('name')}: {rows}" if rows else str(row.get("dataset") or ""), width)

@@ -24,7 +24,8 @@ from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
 from rtrain.history.query.fields import DURATIONS, SIZES, TIMES, Fields
 from rtrain.history.query.quantities import read_duration, read_size, read_time
-from rtrain.history.rows import DAMAGED, KILLED, Row
+from rtrain.history.rows import DAMAGED, Row
+from rtrain.runs.liveness import KILLED
 
 Test = Callable[[Row], bool]
 WORDS = {"true": True, "false": False, "null": None, "none": None}

@@ -10,6 +10,7 @@ import lightning.pytorch as pl
 import numpy as np
 from lightning.pytorch.utilities.data import extract_batch_size
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.utilities.model_helpers import is_overridden
 
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.lightning.predictor import load_module
@@ -19,6 +20,10 @@ from rtrain.trainers.trained import LoadedCheckpoint
 from rtrain.trainers.user_code import predicting
 
 Take = Callable[[Mapping[str, np.ndarray]], None]
+EVALUATED = {"val": ("validation_step", "val_dataloader"), "test": ("test_step", "test_dataloader")}
+"""What Lightning calls for the rows of a split."""
+TO_TEST = "Write it, or evaluate the rows of validation: --split val"
+TO_PREDICT = "Write it: it returns a loader of the rows to predict, self.val_dataloader() say"
 HONOURED = ("precision", "limit_val_batches", "limit_test_batches", "limit_predict_batches")
 """Arguments of training's Trainer that count here too."""
 
@@ -39,7 +44,9 @@ class OwnRows:
         """
         if split not in (None, "test", "val"):
             raise ConfigError(f"a datamodule is evaluated on test or val, not on {split}.", "Leave --split out.")
-        rows, name = _Rows(), "validation_step" if split == "val" else "test_step"
+        name, loader = EVALUATED["val" if split == "val" else "test"]
+        self._check_has(name, loader, "Write it" if split == "val" else TO_TEST)
+        rows = _Rows()
         trainer = self._trainer(rows)
         run = trainer.validate if split == "val" else trainer.test
         with _running(name):
@@ -53,14 +60,22 @@ class OwnRows:
             ConfigError: There is no such loader.
             PredictionError: The step returns no column for its rows.
         """
+        self._check_has("predict_step", "predict_dataloader", TO_PREDICT)
         if split is not None:
-            raise ConfigError(f"--split {split}: predict_dataloader of the datamodule says which rows are predicted.")
+            message = f"--split {split}: predict_dataloader of the datamodule says which rows are predicted."
+            raise ConfigError(message, "Leave --split out.")
         try:
             with _running("predict_step"):
                 trainer = self._trainer(_Rows(take))
                 trainer.predict(self._module, datamodule=self._data, return_predictions=False)
         except _NotTakenError as error:
             raise error.cause from None
+
+    def _check_has(self, step: str, loader: str, hint: str) -> None:
+        """Refuse a module without a step, or a datamodule without a loader; each module can predict."""
+        for part, name in ((self._module, step), (self._data, loader)):
+            if name != "predict_step" and not is_overridden(name, part):
+                raise ConfigError(f"{type(part).__name__} has no {name}.", hint)
 
     def _trainer(self, rows: _Rows) -> pl.Trainer:
         given = {name: self._given[name] for name in HONOURED if name in self._given}

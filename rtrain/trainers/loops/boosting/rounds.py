@@ -231,6 +231,8 @@ class Rounds:
         if progress.metrics and self.control.monitor.name is None:
             self.control.monitor = self._monitor_of(list(metrics), modes or {})
             progress.judge_by(self.control.monitor)
+            name, mode = self.control.monitor.identity
+            self._worker.describe_model({"judged_by": {"monitor": name, "mode": mode}} if mode else {})
         monitor, early = self.control.monitor, self._conf.early_stopping
         value = progress.metrics.get(str(monitor.name), math.nan)
         if progress.metrics:
@@ -342,15 +344,18 @@ class Rounds:
         self._notice_best_round()
 
     def _notice_best_round(self) -> None:
-        """Tell the user of a round that was better than the last one, which the model is, if it was long ago."""
-        progress, monitor = self.progress, self.control.monitor
+        """Tell the user of a round that was better than the last one, which the model is, if it was long ago.
+
+        A resumed run in which nothing was left to train has told it before.
+        """
+        progress, name = self.progress, self.control.monitor.name
         rounds_since = progress.step - progress.best_round
         chosen = self._conf.early_stopping or self._worker.run.checkpoint.best.monitor
-        if progress.best is None or chosen or rounds_since < USUAL_PATIENCE:
+        if name is None or progress.best is None or chosen or rounds_since < USUAL_PATIENCE:
             return
         self._worker.notice(
-            f"{monitor.name} was best in round {progress.best_round}: {progress.best:.4g}. The model has all "
-            f"{progress.step} rounds: {progress.metrics[str(monitor.name)]:.4g}. To end at the best one: "
+            f"{name} was best in round {progress.best_round}: {progress.best:.4g}. The model has all "
+            f"{progress.step} rounds: {progress.metrics[name]:.4g}. To end at the best one: "
             f"trainer.early_stopping={{patience: {USUAL_PATIENCE}}}"
         )
 
