@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rtrain.errors import RtrainError
+from rtrain.interrupts import imports_finished
 from rtrain.runs.run import Run
 
 
@@ -22,11 +23,14 @@ class CallersView:
         self._place = place
 
     def __enter__(self) -> None:
-        """Do nothing."""
+        """Let Ctrl-C wait for the end of imports."""
+        self._imports = imports_finished()
+        self._imports.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._imports.__exit__(None, None, None)
         if isinstance(error, RtrainError):
             if error.run_dir is not None:
                 error.run = Run.load(error.run_dir)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rtrain.config.files.locations import shown
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import RtrainError
 from rtrain.printable import printable
@@ -53,9 +54,11 @@ class LoggingObserver:
 
     Args:
         observer: The display, say.
+        run_dir: The run.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, run_dir: Path) -> None:
+        self._run_dir = run_dir
         self._observer, self._limits = observer, Limits(None, None)
 
     def stage(self, name: str) -> None:
@@ -64,7 +67,8 @@ class LoggingObserver:
         self._observer.stage(name)
 
     def notice(self, text: str) -> None:
-        """Log what the user should know."""
+        """Log what the user should know; workers know the run by its whole path."""
+        text = text.replace(str(self._run_dir), shown(self._run_dir))
         _SHOWN.warning("%s", text)
         self._observer.notice(text)
 

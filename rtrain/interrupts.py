@@ -22,6 +22,8 @@ REASONS = {
 when the terminal, or the connection to it, is closed."""
 BY_CTRL_C = "stopped by Ctrl-C"
 """The reason why a run ended that Ctrl-C has ended."""
+AT_ONCE = "ended at once by a second signal"
+"""The reason why a run ended that did not stop at its next step."""
 REPEAT_SECONDS = 1.0
 """Within which a signal of the system is one with the first: ``timeout`` sends it to the process and to its group."""
 LOOK_SECONDS, SLOW_SECONDS = 0.5, 3.0

@@ -21,7 +21,7 @@ from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, in_brief, shortened
-from rtrain.interrupts import StopRequest, is_by_signal
+from rtrain.interrupts import AT_ONCE, StopRequest, is_by_signal
 from rtrain.loggers.base import LoggedRun
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
@@ -68,7 +68,7 @@ def recorded(
         config = with_signature(prepared.composed.yaml, str(prepared.composed.project_root))
         cadence = prepared.composed.conf.run.checkpoint
         retention = Retention(cadence.keep, cadence.best.keep)
-        observer = LoggingObserver(observer)
+        observer = LoggingObserver(observer, run_dir)
         recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
         if resumption is None:
             _write_origin(prepared, run_dir, git)
@@ -312,7 +312,7 @@ def check_rows(manifest: Manifest) -> None:
 def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> None:
     """Note how a run ended that did not fail."""
     if at_once:
-        manifest.status, manifest.exit_reason = stop.reason or "interrupted", "ended at once by a second signal"
+        manifest.status, manifest.exit_reason = stop.reason or "interrupted", AT_ONCE
     elif (verdict := stop.verdict()) is not None:
         manifest.status, manifest.exit_reason = verdict
     else:

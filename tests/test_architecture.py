@@ -33,7 +33,7 @@ LAYERS = [
     {"trainers.*"},
     {"trainers"},
     {"tracking"},
-    {"datasets", "cluster", "interrupts", "schedulers", "driver_log"},
+    {"datasets", "cluster", "schedulers", "driver_log"},
     {"callbacks"},
     {"searches", "run_lines", "loggers"},
     {"plugins", "terminal", "callers_view"},
@@ -42,7 +42,7 @@ LAYERS = [
     {"runs"},
     {"errors"},
     {"models"},
-    {"printable", "variables", "wrapping"},
+    {"interrupts", "printable", "variables", "wrapping"},
 ]
 """From top to bottom; a layer imports only layers below it, and siblings don't import each other."""
 BUILT_ON_TORCH = ("lightning", "transformers")

@@ -13,7 +13,7 @@ from rtrain.config.session import Session
 from rtrain.displays.notebook import WarningObserver, run_display
 from rtrain.from_store import local_run
 from rtrain.history.references import run_or_url
-from rtrain.interrupts import BY_CTRL_C
+from rtrain.interrupts import AT_ONCE, BY_CTRL_C
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.training import SilentObserver, fit_session, resuming_session
@@ -96,6 +96,6 @@ def _unless_interrupted(run: Run) -> Run:
     Raises:
         KeyboardInterrupt: It did.
     """
-    if run.status == "interrupted" and run.manifest.exit_reason == BY_CTRL_C:
+    if run.status == "interrupted" and run.manifest.exit_reason in (BY_CTRL_C, AT_ONCE):
         raise KeyboardInterrupt(f"the run was saved; to resume it: rtrain.resume({str(run.path)!r})")
     return run

@@ -12,7 +12,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
-from rtrain.config.files.locations import shown
 from rtrain.runs.checkpoints import (
     NEWEST_AND_BEST,
     Retention,
@@ -164,7 +163,7 @@ class Recorder:
             case AttemptRecord():
                 self._take_attempt(record)
             case NoticeRecord():
-                self._tell(record.text.replace(str(self.run_dir), shown(self.run_dir)))
+                self._tell(record.text)
             case WorkerRecord():
                 self.manifest.workers.setdefault(str(record.rank), {}).update(record.facts)
             case ModelRecord():

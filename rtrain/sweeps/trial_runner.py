@@ -25,6 +25,7 @@ from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
+from rtrain.sweeps.record.sweep_record import best_of
 from rtrain.training import train_prepared
 
 PATIENCE_SECONDS = 30.0
@@ -171,6 +172,6 @@ class Telling:
                 status=manifest.status,
                 reason=manifest.exit_reason,
                 lacks_copy=manifest.lacks_copy,
-                best=manifest.best or {},
+                best=best_of(manifest),
             )
         )

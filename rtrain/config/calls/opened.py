@@ -19,7 +19,6 @@ from rtrain.config.did_you_mean import closest
 from rtrain.config.files.locations import CONFIG, Primary, called
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.interrupts import imports_finished
 from rtrain.variables import arguments_hidden
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
@@ -46,7 +45,6 @@ def opened_call(
         ConfigError: An argument is of another kind.
     """
     with ExitStack() as stack:
-        stack.enter_context(imports_finished())
         stack.enter_context(arguments_hidden())
         tell_of_edited()
         stack.callback(note_imported)

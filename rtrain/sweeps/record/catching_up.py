@@ -13,7 +13,7 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.verify import set_aside
 from rtrain.sweeps.checkpoint_transfer import end_run
-from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.sweep_record import SweepRecord, best_of
 from rtrain.sweeps.record.trial import OVER, Trial
 
 HAS_RUN = ("succeeded", "stopped", "paused")
@@ -57,7 +57,7 @@ def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: 
     if manifest.status == "succeeded" and trial.status not in OVER:
         by_scheduler = str(manifest.exit_reason).startswith(f"{scheduler}: ")
         trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
-        record.take_best(trial, manifest.best or {})
+        record.take_best(trial, best_of(manifest))
 
 
 def _forget(trial: Trial) -> None:

@@ -19,7 +19,7 @@ from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
-from rtrain.runs.manifest import utc_now
+from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.trial import Trial, typed
 
@@ -96,12 +96,19 @@ class SweepRecord:
             trial.values = None
 
     def take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
-        """Note the best value of a trial; the first one gives the sweep its goal, if it has none."""
+        """Note the best value of a trial; the first one gives the sweep its goal, if it has none.
+
+        Args:
+            trial: It is over.
+            best: As ``best_of`` returns it. Of a model that holds all rounds it is what the model reaches, whatever
+                rounds before have reported.
+        """
         if not best:
             return
         if not self.goals:
             self.goals.append(Objective(metric=best["monitor"], mode=best["mode"]))
-        if trial.values is None and self.goals[0].metric == best["monitor"]:
+        is_wanted = trial.values is None or (best.get("newest") and len(self.goals) == 1)
+        if is_wanted and self.goals[0].metric == best["monitor"]:
             trial.values = [best["value"]]
 
     def write(self, *, now: bool = True) -> None:
@@ -244,3 +251,13 @@ def point_to(link: Path, name: str) -> None:
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(name, target_is_directory=True)
     temporary.replace(link)
+
+
+def best_of(manifest: Manifest) -> dict[str, Any]:
+    """Return the metric of a run's best checkpoint, its mode and value, and whether the newest is the best by nature.
+
+    That is so of boosted trees: the newest model holds all rounds before it. A run without one has nothing.
+    """
+    best = manifest.best or {}
+    scores = [one.get("score") or {} for one in manifest.checkpoints]
+    return {**best, "newest": any(one.get("newest", False) for one in scores)} if best else {}
