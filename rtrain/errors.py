@@ -35,7 +35,7 @@ class RtrainError(Exception):
         self.run: Any = None
         """That run, an ``rtrain.Run``, if the error comes from a function of ``rtrain``."""
         self.cause: BaseException | None = None
-        """What the user's code raised, where it ran in this process."""
+        """What the user's code raised."""
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n{self.hint}"

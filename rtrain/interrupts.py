@@ -128,7 +128,10 @@ def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Ite
 
 def _confirmation(number: signal.Signals) -> str:
     name = "Ctrl-C" if number is signal.SIGINT else number.name
-    return f"{name} was received: the run ends at its next step or report; a second one ends it immediately"
+    return (
+        f"{name} was received: the run ends at its next step or report, or once its workers are there; "
+        "a second one ends it immediately"
+    )
 
 
 @contextmanager

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rtrain.api.turns import own_turn
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
+from rtrain.config.files.locations import shown
 from rtrain.config.session import Session
 from rtrain.displays.notebook import WarningObserver, run_display
+from rtrain.errors import ConfigError
 from rtrain.from_store import local_run
 from rtrain.history.references import run_or_url
 from rtrain.interrupts import AT_ONCE, BY_CTRL_C
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
+from rtrain.sweeps.record.sweep_record import is_sweep
 from rtrain.training import SilentObserver, fit_session, resuming_session
 
 
@@ -84,7 +89,12 @@ def resume(
     """
     with CallersView(), own_turn(), opened_call("resume", os.fspath(run), overrides, short) as call:
         observer = run_display(quiet, call) or WarningObserver(call)
-        run_dir = local_run(run_or_url(call.place), observer.notice, trust=trust)
+        place = run_or_url(call.place)
+        if is_sweep(Path(place)):
+            command = f"rtrain resume {quote(shown(Path(place)))}"
+            hint = f"Go on with it by the call of rtrain.sweep that began it, or on the command line by {command}"
+            raise ConfigError(f"{shown(Path(place))} is a sweep.", hint)
+        run_dir = local_run(place, observer.notice, trust=trust)
         with resuming_session(run_dir, call.words, trust=trust, call=call) as session:
             resumed = fit_session(session, observer, resumed=run_dir)
     return _unless_interrupted(resumed)

@@ -79,7 +79,10 @@ def evaluate(
         found = measure(find_model(run), overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
         write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
-    say_as_it_is(to_json(asdict(found), indent=2) if as_json else _table(found))
+    if as_json:
+        say_as_it_is(to_json(asdict(found), indent=2))
+    else:
+        say(_table(found))
     if output is None:
         check_written()
 
@@ -92,4 +95,5 @@ def _table(found: Evaluation) -> str:
         "num_rows": f"{found.num_rows:,}",
     }
     rows = facts | {name: f"{value:.6g}" for name, value in found.metrics.items()}
-    return "\n".join(f"{name:<12} {value}" for name, value in rows.items())
+    width = max(map(len, rows))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())

@@ -139,6 +139,8 @@ def in_python(text: str | None, call: Call) -> str | None:
             place, *words = shlex.split(match[2])
         except ValueError:
             return match[0]
+        if (match[1], call.function) == ("resume", "sweep"):  # Python resumes a sweep by the same call
+            return match[0]
         function, others = match[1], [word for word in words if word not in ("--multirun", "-m")]
         if place.startswith("-") or not all(map(_WORD.fullmatch, others)):
             return match[0]

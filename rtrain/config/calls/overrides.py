@@ -91,10 +91,12 @@ def words_of_mapping(mapping: Mapping[Any, Any]) -> list[str]:
         ConfigError: A key is not a text, or a config can't hold a value.
     """
     words: list[str] = []
+    built = tuple(f"{key}." for key, value in mapping.items() if isinstance(value, Mapping) and "_target_" in value)
     for key, value in mapping.items():
         if not isinstance(key, str):
             raise ConfigError(f"{key!r} is not a key.", '  a key is a text: "optimizer.lr"')
-        words += _words(key, value)
+        free = "++" if built and key.startswith(built) else ""  # another class has other arguments
+        words += [f"{free}{word}" for word in _words(key, value)]
     return words
 
 

@@ -38,6 +38,9 @@ def plain_value(value: Any, key: str = "") -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return {plain_value(name, key): plain_value(one, f"{key}.{name}".strip(".")) for name, one in value.items()}
+    if hasattr(value, "columns") and hasattr(value, "shape"):
+        message = f"{key}: a config can't hold a table: {type(value).__module__}.{type(value).__qualname__}."
+        raise ConfigError(message, '  write it into a file, df.to_parquet("data.parquet"), and name that')
     if hasattr(value, "tolist"):  # a number or an array of NumPy or torch
         return plain_value(value.tolist(), key)
     if isinstance(value, Collection) and not isinstance(value, bytes | bytearray | set | frozenset | type):

@@ -185,6 +185,7 @@ class Attempts:
         kind = NoRoomError if self.ending.kind == FailureKind.NO_WORKERS and not self._count else TrainingError
         error = kind(self.ending.message, told(self.ending, self._recorder.run_dir, tries))
         error.cause_type = self.ending.type
+        error.cause = getattr(raised, "worker_failures", {}).get(self.ending.rank)
         return error
 
     def _ending_of(self, failed: AttemptFailedRecord) -> FailureReason:

@@ -224,9 +224,15 @@ def read_sweep(folder: Path) -> dict[str, Any]:
 
 
 def _sweeps_nearby(folder: Path) -> str:
-    inside = sorted(path.parent for path in folder.glob(f"*/{FILE_NAME}"))
-    found = [folder.parent] if is_sweep(folder.parent) else inside[:MOST_NEARBY]
+    found = [folder.parent] if is_sweep(folder.parent) else []
+    for place in (folder, folder.parent.parent):  # a run lies in the folder of its name, beside those of sweeps
+        found = found or sorted((path.parent for path in place.glob(f"*/{FILE_NAME}")), key=_changed_at)[:MOST_NEARBY]
     return did_you_mean(*found) if found else "All runs and sweeps below the current folder: rtrain runs ls"
+
+
+def _changed_at(sweep: Path) -> float:
+    """Return how long ago a sweep was written to last, in seconds."""
+    return time.time() - (sweep / FILE_NAME).stat().st_mtime
 
 
 def is_sweep(folder: Path) -> bool:
