@@ -3,13 +3,16 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
+import time
 from contextlib import contextmanager
+from importlib import import_module
 
 import pytest
 
 from rtrain import interrupts
-from rtrain.interrupts import StopRequest, leave_signals_to_driver, stop_on_signals
+from rtrain.interrupts import StopRequest, imports_finished, leave_signals_to_driver, stop_on_signals
 from rtrain.sweeps.executors.in_process import TrialStop
 
 OF_THE_SYSTEM = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
@@ -185,3 +188,61 @@ def test_nothing_is_told_of_a_signal_that_ends_the_run_or_that_nobody_sent(monke
     request = StopRequest()
     request.ending = True
     assert told(request, monkeypatch, lambda: request.receive(signal.SIGINT)) == []
+
+
+SLOW_MODULE = "import time\nfor _ in range(60):\n    time.sleep(0.01)\nDONE = True\n"
+
+
+def after(seconds, number=signal.SIGINT):
+    """Have this process get a signal."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), number))
+    timer.start()
+    return timer
+
+
+def import_and_wait(name):
+    import_module(name)
+    time.sleep(5)
+
+
+@pytest.fixture
+def slow_module(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "imported_slowly.py").write_text(SLOW_MODULE)
+    yield "imported_slowly"
+    sys.modules.pop("imported_slowly", None)
+
+
+def test_ctrl_c_waits_for_the_end_of_an_import(slow_module):
+    before, timer = signal.getsignal(signal.SIGINT), after(0.2)
+    with pytest.raises(KeyboardInterrupt), imports_finished():
+        time.sleep(0 * len(dir(import_module(slow_module))) + 5)
+    timer.join()
+    assert sys.modules[slow_module].DONE
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_that_waits_comes_at_the_latest_at_the_end(slow_module):
+    timer = after(0.55)
+    with pytest.raises(KeyboardInterrupt), imports_finished():
+        import_module(slow_module)
+    timer.join()
+    time.sleep(0.3)  # it does not come again
+    assert sys.modules[slow_module].DONE
+
+
+def test_a_second_ctrl_c_ends_an_import(slow_module):
+    timers = [after(0.1), after(0.25)]
+    with pytest.raises(KeyboardInterrupt), imports_finished():
+        import_module(slow_module)
+    for timer in timers:
+        timer.join()
+    assert slow_module not in sys.modules
+
+
+def test_ctrl_c_comes_at_once_where_nothing_is_imported():
+    timer, began = after(0.1), time.monotonic()
+    with pytest.raises(KeyboardInterrupt), imports_finished():
+        time.sleep(5)
+    timer.join()
+    assert time.monotonic() - began < 4

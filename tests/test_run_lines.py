@@ -1,9 +1,13 @@
 """The lines that report a run."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from rtrain.run_lines import Limits, event_line
+from rtrain.run_lines import Limits, event_line, start_line
 from rtrain.runs.events import Event
+from rtrain.testing.workers import make_manifest
 
 
 @pytest.mark.parametrize(
@@ -20,3 +24,22 @@ from rtrain.runs.events import Event
 def test_an_epoch_and_a_step_are_shown_once_as_the_loop_reports_them(reported, place):
     event = Event(step=7, epoch=3, time="", metrics={**reported, "loss": 0.5})
     assert event_line(event, Limits(None, None)) == f"{place}  loss 0.5"
+
+
+@pytest.mark.parametrize(
+    ("facts", "verb", "where"),
+    [
+        ({}, "training", ""),
+        (
+            {"checkpoints": [{"name": "epoch-0001-step-9"}, {"name": "epoch-0002-step-18"}]},
+            "resuming",
+            "epoch-0002-step-18",
+        ),
+        ({"parent_run": "/runs/a/best"}, "training", "the weights of /runs/a/best"),
+        ({"parent_run": "s3://b/a", "checkpoints": [{"name": "epoch-0001-step-9"}]}, "resuming", "epoch-0001-step-9"),
+    ],
+)
+def test_a_run_begins_with_where_it_comes_from(facts, verb, where):
+    line = start_line(Path("/runs/b"), replace(make_manifest(), resources={"num_workers": 0}, **facts))
+    assert line.startswith(f"{verb} ")
+    assert line.partition(", from ")[2].partition(" -> ")[0] == where

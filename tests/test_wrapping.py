@@ -86,3 +86,20 @@ def test_a_narrower_terminal_leaves_less_room(monkeypatch):
     assert room(50, 11, Terminal()) == 50
     monkeypatch.setenv("COLUMNS", "10")
     assert room(116, 11, Terminal()) == NARROWEST
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize(
+    "before", ["note: nothing is left to train. To train on: ", "  a hint, twice indented, with a command: "]
+)
+def test_a_command_at_the_end_of_a_sentence_gets_lines_of_its_own(before, width):
+    words = ["rtrain", "resume", "runs/mlp/2026-11-01_12-00-00-c5e7", "trainer.max_epochs=60", "run.name=a b"]
+    text = wrapped(before + shlex.join(words), width)
+    prose, begin, command = text.partition("rtrain resume")
+    assert prose.split() == before.split()
+    assert shlex.split((begin + command).replace("\\\n", " ")) == words
+
+
+def test_a_sentence_that_goes_on_behind_a_command_stays_a_sentence():
+    text = "note: either of these: rtrain resume runs/mlp/2026-11-01_12-00-00-c5e7, or rtrain fit mlp, which is new"
+    assert " ".join(wrapped(text, 60).split()) == text

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rtrain
+from rtrain.config.calls.call import Call
 from rtrain.displays.notebook import WarningObserver
 from rtrain.sweeps.record.folder import resuming_session
 from rtrain.training import SilentObserver
@@ -241,4 +242,4 @@ def test_an_imported_ipython_that_runs_nothing_is_no_notebook(ipython, tmp_path,
 
 def test_notes_are_warnings_where_nothing_is_shown():
     with pytest.warns(UserWarning, match="told"):
-        WarningObserver().notice("told")
+        WarningObserver(Call("fit", "mlp")).notice("told")

@@ -70,3 +70,37 @@ def test_what_is_wrong_is_told_as_fit_tells_it(line, without_data, said, capsys)
     assert check(f"fit {line} --dry-run") == 2
     assert capsys.readouterr().err.replace("rtrain fit", "rtrain check").split("\n")[0] == told.split("\n")[0]
     assert check(f"check {line} --no-data") == without_data
+
+
+MODULE = """
+import lightning.pytorch as pl
+
+
+class Net(pl.LightningModule):
+    pass
+
+
+class Data(pl.LightningDataModule):
+    pass
+
+
+def loop(config):
+    raise RuntimeError
+"""
+
+
+CONFIGS = {
+    "lightning": "{type: lightning, module: {_target_: checked_code.Net}, "
+    "datamodule: {_target_: checked_code.Data}, max_epochs: 1}",
+    "torch": "{type: torch, train_loop: checked_code.loop}",
+    "sklearn": "{type: sklearn, estimator: {_target_: sklearn.svm.SVC}}\ndataset: {type: digits}",
+}
+
+
+@pytest.mark.parametrize(("trainer", "own"), [("lightning", True), ("torch", True), ("sklearn", False)])
+def test_code_that_only_training_can_try_is_told_of(trainer, own, capsys, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "checked_code.py").write_text(MODULE)
+    (tmp_path / "mine.yaml").write_text(f"scaling: {{num_workers: 0}}\ntrainer: {CONFIGS[trainer]}\n")
+    assert run(["check", "mine.yaml"]) == 0, capsys.readouterr().err
+    assert ("run in training for the first time" in capsys.readouterr().out) == own

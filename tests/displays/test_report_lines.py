@@ -19,6 +19,7 @@ METRICS = {
     "train/rows_per_second": 6267.0,
     "train/lr": 0.1,
 }
+JUDGED = {"monitor": "val/logloss", "mode": "min"}
 BEST = {"monitor": "val/accuracy", "mode": "max", "value": 0.6}
 
 
@@ -114,3 +115,14 @@ def test_boosted_trees_are_told_by_the_name_that_judges_them():
     metrics = {"val/merror": 0.2, "val/mlogloss": 0.17, "val/accuracy": 0.8, "val/loss": 0.17}
     assert list(told_once(metrics, "round")) == ["val/mlogloss", "val/accuracy"]
     assert list(told_once(metrics)) == ["val/accuracy", "val/loss"]
+
+
+def test_of_boosted_trees_the_metric_that_decides_stays_and_has_its_stars_before_anything_is_saved():
+    columns = ReportColumns(Limits(100, None, "round"))
+    names = [f"{split}/{name}" for split in ("test", "val") for name in ("auc", "logloss", "map")]
+    lines = [
+        columns.line(Event.at(NOON, step=at, epoch=at, metrics=dict.fromkeys(names, value)), JUDGED, 60)
+        for at, value in enumerate((0.5, 0.4, 0.45), 1)
+    ]
+    assert [line.endswith("*") or "* " in line for line in lines] == [True, True, False]
+    assert all("val/logloss" in line and len(line) <= 60 for line in lines)

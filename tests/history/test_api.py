@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from made_runs import make_run, make_sweep
 
 import rtrain
 from rtrain.errors import ConfigError
+from rtrain.runs.filesystem.lock import locked
 
 
 def test_runs_are_run_objects_in_the_order_asked_for(project):
@@ -35,7 +37,22 @@ def test_a_frame_holds_all_facts(project):
     assert list(frame["config.trainer.optimizer.lr"]) == [0.1, 0.4]
     assert list(frame["metrics.val/loss"]) == [0.05, 0.2]
     assert str(frame["started"].iloc[0]) == "2026-11-01 12:00:00+00:00"
-    assert len(rtrain.runs(where="best > 5").frame()) == 0
+    none = rtrain.runs(where="best > 5")
+    assert len(none.frame()[["status", "best", "started"]]) == 0
+    assert "<table" in none._repr_html_()
+    assert all(text in rtrain.runs()._repr_html_() for text in ("330826/1", "succeeded", "val/loss", "2026-11-01"))
+
+
+def test_a_run_that_was_killed_says_so_and_one_that_ended_since_how(project):
+    folder = make_run(project / "runs", status="running")
+    (run,) = rtrain.runs()
+    with locked(folder):
+        assert run.status == "running"
+    assert run.status == "killed"
+    assert "killed" in repr(run)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"status": "succeeded"}))
+    assert run.status == "succeeded"
 
 
 def test_the_package_can_be_called_before_and_after_it_is_imported(project):

@@ -78,8 +78,8 @@ def test_pruning_keeps_several_of_each(tmp_path):
     assert [record["step"] for record in kept] == [20, 30, 40, 50]
 
 
-@pytest.mark.parametrize(("mode", "step"), [("max", 30), ("min", 10), ("newest", 40)])
-def test_the_best_one_goes_by_its_mode_and_of_equal_ones_the_newest_wins(tmp_path, mode, step):
+@pytest.mark.parametrize(("mode", "step"), [("max", 20), ("min", 10), ("newest", 40)])
+def test_the_best_one_goes_by_its_mode_and_of_equal_ones_the_first_wins(tmp_path, mode, step):
     values = {10: 1, 20: 3, 30: 3, 40: 2}
     records = [write_one(tmp_path, one, score=score(value, mode)) for one, value in values.items()]
     assert best_record([*records, write_one(tmp_path, 50)])["step"] == step

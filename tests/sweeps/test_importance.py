@@ -36,10 +36,10 @@ def test_in_the_mean_a_parameter_that_does_not_matter_explains_nothing():
     assert sum(shares) / len(shares) < 0.1  # eta squared, which knows no chance, would be 0.22
 
 
-@pytest.mark.parametrize("texts", [["1", "2"], ["1", "1", "1"]])
+@pytest.mark.parametrize("texts", [["1", "2"], ["1", "1", "1"], ["1", "2", "1", "2"], ["1", "2", "3", "4"]])
 def test_too_few_trials_tell_nothing(texts):
-    assert importance({"a": texts}, [0.1, 0.2, 0.3][: len(texts)]) == {"a": None}
+    assert importance({"a": texts}, [0.1, 0.2, 0.3, 0.9][: len(texts)]) == {"a": None}
 
 
 def test_trials_that_are_all_the_same_show_no_difference():
-    assert importance({"a": ["1", "2", "1", "2"]}, [1.0] * 4) == {"a": 0.0}
+    assert importance({"a": ["1", "2"] * 3}, [1.0] * 6) == {"a": 0.0}

@@ -6,7 +6,7 @@ import io
 import sys
 
 import pytest
-from made_runs import add_checkpoint, make_run
+from made_runs import add_checkpoint, make_run, make_sweep
 
 from rtrain.cli.app import run
 from rtrain.runs.filesystem.lock import locked
@@ -99,3 +99,28 @@ def test_events_are_exported(tmp_path, capsys):
     assert run(["runs", "export", "-o", "e.csv"]) == 0
     assert capsys.readouterr().out == "3 events of 1 run -> e.csv\n"
     assert len((tmp_path / "e.csv").read_text().splitlines()) == 4
+
+
+def test_runs_are_removed_by_what_they_fulfil(folder, tmp_path, capsys):
+    bad = [make_run(tmp_path / "runs", "mlp", f"bad{n}", minutes=n, status="failed") for n in (1, 2)]
+    swept = make_sweep(tmp_path / "runs", rates=(0.1, 0.4))
+    assert run(["runs", "rm", "--where", "status == failed", "--yes"]) == 0
+    assert (folder.exists(), swept.exists(), [one.exists() for one in bad]) == (True, True, [False, False])
+    assert run(["runs", "rm", "--where", "status == failed", "--yes"]) == 0
+    assert capsys.readouterr().out.endswith("no run fulfils that.\n")
+    assert run(["runs", "rm", "--where", "val/loss < 9", "--yes"]) == 0
+    assert (folder.exists(), swept.exists()) == (False, True)
+
+
+@pytest.mark.parametrize("words", [[], ["last", "--where", "status == failed"]])
+def test_runs_to_remove_are_named_or_described(words, folder, capsys):
+    assert run(["runs", "rm", *words, "--yes"]) == 2
+    assert "rtrain runs rm --where" in capsys.readouterr().err
+    assert folder.exists()
+
+
+def test_a_run_that_is_running_is_not_removed_by_what_it_fulfils(folder, tmp_path):
+    running = make_run(tmp_path / "runs", "mlp", "0b1b", minutes=1, status="running")
+    with locked(running):
+        assert run(["runs", "rm", "--where", "val/loss < 9", "--yes"]) == 0
+    assert (folder.exists(), running.exists()) == (False, True)

@@ -62,6 +62,20 @@ def test_a_config_of_another_trainer_names_the_one_that_is_written_for_it(traine
     assert said.endswith(f"try: rtrain fit {'keras' if trainer == 'tensorflow' else trainer} num_workers=0")
 
 
+def test_the_data_of_a_config_of_ones_own_stays_in_the_command_that_is_proposed():
+    text = "defaults: [{trainer: xgboost}, {dataset: csv}]\n"
+    text += "dataset: {path: 'my rows.csv', label: y, ids: [id], split: {val: 0.2}, na_values: ['?', -1]}\n"
+    Path("own.yaml").write_text(text + "trainer: {num_boost_round: 9}\n")
+    said = refused("own.yaml", "trainer=sklearn")
+    *words, last = shlex.split(said.rpartition("try: ")[2])
+    assert words[:3] == ["rtrain", "fit", "sklearn"]
+    with Session("sklearn", words[3:], schemas()) as session:
+        dataset = session.check().resolved["dataset"]
+    with Session("own.yaml", [], schemas()) as session:
+        assert session.check().resolved["dataset"] == dataset
+    assert last == "num_workers=0"
+
+
 CHOICES = {
     "trainer=ddp": "trainer.strategy=ddp",
     "trainer=catboost": "trainers are the libraries that rtrain runs",

@@ -1,5 +1,6 @@
 """A module with a datamodule is evaluated by its test_step, and predicts by its predict_step."""
 
+import lightning.pytorch as pl
 import numpy as np
 import pytest
 import torch
@@ -168,21 +169,29 @@ def test_the_command_shows_the_metrics(trained, capsys):
     assert "trainer.datamodule, split test" in shown
 
 
-def test_what_can_not_run_is_named(fit, trained, tmp_path):
+def test_what_can_not_run_is_named(fit, trained, tmp_path, monkeypatch):
     run = fit("Wrong")
     with pytest.raises(PredictionError, match="test_step failed: ValueError: no test today") as caught:
         rtrain.evaluate(run.path)
     assert "own_rows_net.py:" in caught.value.hint
     with pytest.raises(PredictionError, match="predict_step returned has 15 rows; the batch has 16"):
         rtrain.predict(run.path, tmp_path / "out.csv")
-    with pytest.raises(ConfigError, match="test_step"):
-        rtrain.evaluate(fit("OnlyFits").path)
+    only_fits = fit("OnlyFits")
+    with pytest.raises(ConfigError, match="OnlyFits has no test_step") as caught:
+        rtrain.evaluate(only_fits.path)
+    assert 'split="val"' in caught.value.hint
+    assert rtrain.evaluate(only_fits.path, split="val")["num_rows"] == 40
     with pytest.raises(ConfigError, match="num_workers=2 has no effect"):
         rtrain.evaluate(trained.path, ["num_workers=2"])
     with pytest.raises(ConfigError, match="test or val"):
         rtrain.evaluate(trained.path, split="train")
     with pytest.raises(ConfigError, match="predict_dataloader"):
         rtrain.predict(trained.path, tmp_path / "out.csv", split="test")
+    monkeypatch.setattr("own_rows_net.Data.predict_dataloader", pl.LightningDataModule.predict_dataloader)
+    for split in (None, "val"):
+        with pytest.raises(ConfigError, match="Data has no predict_dataloader") as caught:
+            rtrain.predict(trained.path, tmp_path / "out.csv", split=split)
+        assert "val_dataloader" in caught.value.hint
     with pytest.raises(ConfigError, match="test_dataloader"):
         rtrain.evaluate(trained.path, ["trainer.datamodule._target_=own_rows_net.WithoutTest"])
     assert list(tmp_path.iterdir()) == []

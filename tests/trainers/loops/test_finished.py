@@ -1,6 +1,5 @@
 """A run that had ended is resumed: it says that nothing is left, and by which command it trains on; that one works."""
 
-import shlex
 import warnings
 
 import pytest
@@ -43,21 +42,31 @@ def test_a_run_that_has_ended_says_how_it_trains_on(config, words, why, longer, 
     run = rtrain.fit(config, [*words, "num_workers=0", "trainer.num_threads=1", f"run.root_dir={tmp_path / 'my runs'}"])
     line = resumed(run.path)
     assert why in line
-    *_, word = shlex.split(line)
-    assert word.startswith(longer)
-    assert shlex.split(line)[-4:-1] == ["rtrain", "resume", str(run.path)]
+    call = line.partition("To train on: ")[2]
+    assert longer in call
     before = max(event.step for event in run.events())
-    assert not resumed(run.path, word)
+    eval(call, {"rtrain": rtrain})
     assert max(event.step for event in run.events()) > before
+
+
+@pytest.mark.parametrize("trainer", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_trees_whose_best_round_was_long_ago_have_ended_well_after_they_are_resumed(trainer, workers, tmp_path):
+    words = ["dataset=sklearn", "dataset.name=diabetes", "trainer.num_boost_round=80", f"run.root_dir={tmp_path}"]
+    run = rtrain.fit(trainer, [*words, f"num_workers={workers}", "trainer.num_threads=1"])
+    assert run.manifest.model["best_round"] < 70
+    assert "num_boost_round=80 (80 are done)" in resumed(run.path)
+    again = rtrain.Run.load(run.path)
+    assert again.status == "succeeded"
+    assert (again.manifest.best, again.manifest.model) == (run.manifest.best, run.manifest.model)
 
 
 def test_a_schedule_of_the_length_of_the_run_begins_a_new_one(tmp_path):
     words = [*EPOCHS, "scheduler=cosine", "num_workers=0", "trainer.num_threads=1"]
     run = rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path / 'my runs'}"])
     line = resumed(run.path, f"run.root_dir={tmp_path / 'my runs'}")
-    *_, fit, config, word = shlex.split(line)
-    assert fit == "fit"
-    assert rtrain.fit(config, [word]).manifest.parent_run is not None
+    call = line[line.index("rtrain.fit(") :]
+    assert eval(call, {"rtrain": rtrain}).manifest.parent_run is not None
 
 
 def test_an_estimator_that_was_fitted_at_once_is_not_extended(tmp_path):
