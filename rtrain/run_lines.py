@@ -13,7 +13,7 @@ from rtrain.config.files.locations import shown
 from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
-from rtrain.runs.written_files import names_text
+from rtrain.runs.written_files import COPIES, names_text
 from rtrain.storage.stores import is_url
 
 DIGITS = 4
@@ -161,7 +161,7 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
         *_times_line(manifest),
         _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
-        *([f"files       {files_text(manifest.files)}"] if manifest.files else []),
+        *([f"files       {files_text(manifest.files, run_dir)}"] if manifest.files else []),
         f"run         {shown(run_dir)}",
         f"next        {next_command(run_dir, manifest)}",
     ]
@@ -234,9 +234,15 @@ def is_own_loop(trainer: Mapping[str, Any]) -> bool:
     return (trainer.get("train_loop") or trainer.get("train_function")) is not None
 
 
-def files_text(files: Mapping[str, Any]) -> str:
-    """Return which files a loop of the user's left in the current folder, as the manifest has them."""
-    return f"{printable(names_text(files))} in {printable(str(files['folder']))}"
+def files_text(files: Mapping[str, Any], run_dir: Path | None = None) -> str:
+    """Return which files a loop of the user's left in the current folder, as the manifest has them.
+
+    Args:
+        files: Of the manifest.
+        run_dir: The run that has copies of them, if it does.
+    """
+    copies = f"; copies in {shown(run_dir / COPIES)}" if run_dir is not None and files.get("copies") == COPIES else ""
+    return f"{printable(names_text(files))} in {printable(str(files['folder']))}{copies}"
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

@@ -24,7 +24,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_signed_by_this_account
-from rtrain.runs.written_files import written_files
+from rtrain.runs.written_files import COPIES, MAX_COPIED_BYTES, WrittenFiles, written_files
 from rtrain.schemas import schemas
 
 
@@ -109,7 +109,7 @@ def _telling_of_signals(ready: Prepared, recorder: Recorder) -> AbstractContextM
 
 @contextmanager
 def _noting_files(ready: Prepared, recorder: Recorder) -> Iterator[None]:
-    """Note which files a loop of the user's leaves in the current folder; of all trials, their sweep does."""
+    """Note and copy the files that a loop of the user's leaves in the current folder; of all trials, the sweep does."""
     if not is_own_loop(ready.composed.resolved["trainer"]) or ready.composed.sweep:
         yield
         return
@@ -120,6 +120,22 @@ def _noting_files(ready: Prepared, recorder: Recorder) -> Iterator[None]:
     finally:
         if files:
             recorder.manifest.files = files.facts()
+            if ready.stop.num_signals < 2:
+                _copy_files(files, recorder)
+
+
+def _copy_files(files: WrittenFiles, recorder: Recorder) -> None:
+    """Copy the files into the run directory, and say what is missing there."""
+    try:
+        left_out = files.copy_into(recorder.run_dir)
+    except OSError as error:
+        recorder.observer.notice(f"files in {files.folder} could not be copied into the run: {error}")
+        return
+    recorder.manifest.files["copies"] = COPIES
+    if left_out:
+        recorder.observer.notice(
+            f"not copied into the run, as all copies may have {MAX_COPIED_BYTES >> 30} GiB: {', '.join(left_out)}"
+        )
 
 
 def _run_workers(ready: Prepared, recorder: Recorder) -> None:

@@ -74,7 +74,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _without_command(line: str, width: int) -> Iterator[str]:
-    """Yield the lines that one line becomes; the command that it ends with gets lines of its own, to be pasted."""
+    """Yield the lines that one line becomes; a command at its end gets separate lines, to be pasted."""
     behind = _COMMAND_BEHIND.search(line)
     if behind is None or _COMMAND.match(line):
         yield from _broken(line, width)

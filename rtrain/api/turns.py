@@ -19,8 +19,8 @@ def own_turn() -> Iterator[None]:
     """
     if not _TURN.acquire(blocking=False):
         warnings.warn(
-            "another thread of this process is training: this call waits for its end. Runs of processes of their own "
-            "train at the same time, and so do the trials of a sweep.",
+            "another thread of this process is training: this call waits until it has finished. Separate processes can "
+            "train at the same time, and so can the trials of a sweep.",
             stacklevel=2,
         )
         _TURN.acquire()

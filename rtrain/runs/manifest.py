@@ -118,7 +118,7 @@ class Manifest:
     ``checkpoint``, ``step``, and ``changes``, what it tries from then on."""
     files: dict[str, Any] = field(default_factory=dict)
     """What a custom train loop left in the current folder when the run was last trained: ``folder``, and the paths of
-    ``new`` files and of those that were ``replaced``; 200 of each at most."""
+    ``new`` files and of those that were ``replaced``; 200 of each at most; and where ``copies`` are."""
 
     @property
     def lacks_copy(self) -> bool:

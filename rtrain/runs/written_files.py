@@ -1,8 +1,12 @@
-"""Which files a train loop leaves in the current folder: those that were not there before, or have changed."""
+"""Which files a train loop leaves in the current folder, and their copies in the run directory.
+
+Those are files that were not there before, or have changed.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +20,10 @@ MAX_LOOKED_AT = 5_000
 """Files that are looked at, those nearest to the top first, and in one folder: a home directory has millions."""
 MAX_NAMED = 200
 """Files that a manifest names."""
+MAX_COPIED_BYTES = 1 << 30
+"""Of all files together; larger ones are left where they are."""
+COPIES = "written"
+"""The folder of a run directory with the copies."""
 MAX_SHOWN = 6
 NOT_WRITTEN_BY_LOOPS = frozenset({"__pycache__", "node_modules", "venv", "site-packages"})
 OF_RUNS = (MANIFEST, "sweep.json", "pyvenv.cfg")
@@ -40,6 +48,28 @@ class WrittenFiles:
     def facts(self) -> dict[str, object]:
         """Return what a manifest keeps."""
         return {"folder": str(self.folder), "new": self.new[:MAX_NAMED], "replaced": self.replaced[:MAX_NAMED]}
+
+    def copy_into(self, run_dir: Path) -> list[str]:
+        """Copy the files into the run directory, the next run may replace them; return those that are too large.
+
+        Raises:
+            OSError: One can't be read, or there is no space left.
+        """
+        room, too_large = MAX_COPIED_BYTES, []
+        for name in (*self.new, *self.replaced):
+            source, target = self.folder / name, run_dir / COPIES / name
+            if not source.is_file():  # a pipe, or it was removed since
+                continue
+            size = source.stat().st_size
+            if size > room:
+                too_large.append(name)
+                continue
+            room -= size
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f".{target.name}.part")
+            shutil.copy2(source, part)
+            part.replace(target)
+        return too_large
 
 
 @contextmanager

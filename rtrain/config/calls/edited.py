@@ -1,4 +1,4 @@
-"""Modules of the user's that were edited since this process imported them: Python goes on with the old code."""
+"""Modules of the user's that were edited since this process imported them: Python keeps running the old code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tell_of_edited() -> None:
         is_there = name in sys.modules and sys.modules[name].__spec__ is one.spec
         if is_there and one.file is not None and _changed_at(one.file) != one.changed_at:
             warnings.warn(
-                f"{shown(one.file)} was edited after {name} was imported: this process goes on with the old code, and "
+                f"{shown(one.file)} was edited after {name} was imported: this process keeps the old code, and "
                 "worker processes read the new one. Restart it, or reload the module: importlib.reload, %autoreload 2",
                 stacklevel=2,
             )
@@ -52,5 +52,5 @@ def tell_of_edited() -> None:
 def _changed_at(file: Path) -> int:
     try:
         return file.stat().st_mtime_ns
-    except OSError:  # it is gone: nobody reads another version
+    except OSError:  # it was deleted
         return 0

@@ -61,7 +61,7 @@ def opened_call(
 
 
 def _misspelled_option(error: RtrainError, short: Mapping[str, Any], function: str) -> str | None:
-    """Return what to write for a keyword that is no key of a config, and nearly the name of an option."""
+    """Return what to write for a keyword that is not a config key, but close to the name of an option."""
     for name, value in short.items():
         is_wrong = error.message.startswith((f"there is no key '{name}'", f"{name}="))
         option = closest(name, OPTIONS[function]) if is_wrong else None

@@ -57,7 +57,7 @@ def _known_lines(row: Row, manifest: Manifest, width: int) -> list[str | Text]:
         _labels(row, width),
         _metrics(row.path, manifest, width),
         _checkpoints(manifest),
-        _fact("files", files_text(manifest.files) if manifest.files else "", width),
+        _fact("files", files_text(manifest.files, row.path) if manifest.files else "", width),
         _attempts(manifest, width),
         _timings(manifest),
         _fact("next", _next(row, manifest), width),

@@ -225,7 +225,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
 
 def _sweeps_nearby(folder: Path) -> str:
     found = [folder.parent] if is_sweep(folder.parent) else []
-    for place in (folder, folder.parent.parent):  # a run lies in the folder of its name, beside those of sweeps
+    for place in (folder, folder.parent.parent):  # sweeps are siblings of the folder that holds a run
         found = found or sorted((path.parent for path in place.glob(f"*/{FILE_NAME}")), key=_changed_at)[:MOST_NEARBY]
     return did_you_mean(*found) if found else "All runs and sweeps below the current folder: rtrain runs ls"
 

@@ -17,6 +17,8 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
         warnings.filterwarnings("ignore", message="GPU available but not used")  # it is use_gpu that decides
+        # rtrain's own loaders continue inside an epoch, and those of a datamodule are wrapped in them.
+        warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before the epoch")
         # No loader at all, which is how rtrain says that there is no validation.
         warnings.filterwarnings("ignore", message="Total length of `list` across ranks is zero")
         try:

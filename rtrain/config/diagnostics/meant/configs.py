@@ -22,7 +22,7 @@ def command_of_choice(request: Request) -> str | None:
 def command_for(trainer: str, request: Request) -> str | None:
     """Return the user's command with the first built-in config that is written for a trainer; None if there is none.
 
-    What it says of the trainer is left out: it was meant for another one. The data of a config of the user's stays.
+    What it says of the trainer is left out: it was meant for another one. The user's own dataset stays.
     """
     for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
         if {"trainer": trainer} in (read_yaml(path)[0].get("defaults") or []):

@@ -1,6 +1,7 @@
 """What a loop writes in the current folder is named, in every way of running; relative paths stay what they were."""
 
 import json
+import os
 
 import pytest
 
@@ -8,6 +9,7 @@ import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import TrainingError
 from rtrain.runs.run import Run
+from rtrain.runs.written_files import written_files
 
 LOOPS = """
 import pathlib
@@ -55,11 +57,18 @@ def line_of(text, name):
 def test_the_summary_and_the_manifest_name_them(project, capsys):
     assert command(["fit", "loop.yaml"]) == 0
     text = capsys.readouterr().out
-    assert line_of(text, "files").split(maxsplit=1)[1] == f"model-0.pt, tried-0 in {project}"
+    run = line_of(text, "run").split()[1]
+    assert line_of(text, "files").split(maxsplit=1)[1] == f"model-0.pt, tried-0 in {project}; copies in {run}/written"
     assert line_of(text, "last") == "last        loss 1 (epoch 5, step 9)"
     assert text.count("epoch 5") == 2
     (run,) = rtrain.runs()
-    assert run.manifest.files == {"folder": str(project), "new": ["model-0.pt", "tried-0"], "replaced": []}
+    assert run.manifest.files == {
+        "folder": str(project),
+        "new": ["model-0.pt", "tried-0"],
+        "replaced": [],
+        "copies": "written",
+    }
+    assert (run.path / "written/model-0.pt").read_text() == "1,21.0"
     assert command(["runs", "show", "last"]) == 0
     assert "model-0.pt" in line_of(capsys.readouterr().out, "files")
 
@@ -71,6 +80,38 @@ def test_those_of_a_run_that_failed_are_named_and_those_replaced_by_its_resumpti
     assert run.manifest.files["new"] == ["model-0.pt", "tried-0"]
     resumed = rtrain.resume(run, ["trainer.train_loop_config.lr=2.0"])
     assert resumed.manifest.files["replaced"] == ["model-0.pt", "tried-0"]
+    assert (run.path / "written/model-0.pt").read_text() == "1,22.0"
+
+
+def test_each_run_keeps_what_the_next_one_replaces(project):
+    runs = [rtrain.fit("loop.yaml", [f"trainer.train_loop_config.lr={lr}"]) for lr in (1.0, 2.0)]
+    assert [(run.path / "written/model-0.pt").read_text() for run in runs] == ["1,21.0", "1,22.0"]
+    assert (project / "model-0.pt").read_text() == "1,22.0"
+
+
+def test_files_that_are_too_large_or_no_files_are_not_copied(project, monkeypatch, capsys):
+    monkeypatch.setattr("rtrain.runs.written_files.MAX_COPIED_BYTES", 10)
+    folder = project / "made"
+    with written_files() as files:
+        for name, size in (("a", 4), ("b", 9), ("c/d", 6), ("e", 1)):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(b"x" * size)
+        os.mkfifo(folder / "pipe")
+        (folder / "link").symlink_to("nowhere")
+    assert files.copy_into(project / "run") == ["made/b", "made/e"]
+    copies = {str(one.relative_to(project / "run/written")) for one in (project / "run").rglob("*") if one.is_file()}
+    assert copies == {"made/a", "made/c/d"}
+
+
+def test_a_copy_that_fails_is_told_and_the_run_succeeds(project, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rtrain.runs.written_files.shutil.copy2", full)
+    assert command(["fit", "loop.yaml"]) == 0
+    text = capsys.readouterr()
+    assert "could not be copied into the run: [Errno 28] No space left on device" in text.err
+    assert "copies in" not in text.out
 
 
 def test_a_sweep_says_that_trials_replace_each_others_files(project, capsys):
