@@ -15,7 +15,7 @@ from rtrain.config.calls.call import OPTIONS, Call, in_python
 from rtrain.config.calls.edited import note_imported, tell_of_edited
 from rtrain.config.calls.overrides import Overrides, given_overrides
 from rtrain.config.calls.plain import plain_value
-from rtrain.config.did_you_mean import closest
+from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.config.files.locations import CONFIG, Primary, called
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.errors import ConfigError, RtrainError
@@ -66,7 +66,7 @@ def _misspelled_option(error: RtrainError, short: Mapping[str, Any], function: s
         is_wrong = error.message.startswith((f"there is no key '{name}'", f"{name}="))
         option = closest(name, OPTIONS[function]) if is_wrong else None
         if option is not None:
-            return f"  did you mean: {option}={value!r}"
+            return f"  {did_you_mean(f'{option}={value!r}')}"
     return None
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from typing import Any
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.compose.search_space import as_text, full_key
 from rtrain.config.files import locations
-from rtrain.config.files.locations import Primary
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.secrets.masked import mask_word
 
@@ -24,21 +25,23 @@ def command_for(trainer: str, request: Request) -> str | None:
 
     What it says of the trainer is left out: it was meant for another one. The user's own dataset stays.
     """
+    kept = [one for one in request.overrides if not f"{full_key(split_word(one)[1])}.".startswith("trainer.")]
     for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
-        if {"trainer": trainer} in (read_yaml(path)[0].get("defaults") or []):
-            kept = [one for one in request.overrides if not f"{full_key(split_word(one)[1])}.".startswith("trainer.")]
-            return shlex.join(["rtrain", "fit", path.stem, *map(mask_word, [*_data_of(request.primary), *kept])])
+        defaults = read_yaml(path)[0].get("defaults") or []
+        if {"trainer": trainer} in defaults:
+            words = [*_data_of(request, defaults), *kept]
+            return shlex.join(["rtrain", "fit", path.stem, *map(mask_word, words)])
     return None
 
 
-def _data_of(config: Primary) -> list[str]:
-    """Return the words that choose and set the dataset as a config of the user's does."""
-    written = {} if config.builtin else read_yaml(config.path)[0]
-    choices = [one for one in written.get("defaults") or [] if isinstance(one, dict)]
-    kinds = [f"dataset={one['dataset']}" for one in choices if isinstance(one.get("dataset"), str)]
+def _data_of(request: Request, defaults: Sequence[Any]) -> list[str]:
+    """Return the words for the dataset of the user's own config, where a built-in one with ``defaults`` replaces it."""
+    if request.primary.builtin or any(word.key == "dataset" for word in request.words):
+        return []
+    written = read_yaml(request.primary.path)[0]
+    chosen = [one for one in written.get("defaults") or [] if isinstance(one, dict) and "dataset" in one]
     keys = written.get("dataset")
-    return (
-        [*kinds, *(f"dataset.{key}={as_text(value)}" for key, value in keys.items())]
-        if isinstance(keys, dict)
-        else kinds
+    words = [f"dataset={one['dataset']}" for one in chosen if one not in defaults]
+    return words + (
+        [f"dataset.{key}={as_text(value)}" for key, value in keys.items()] if isinstance(keys, dict) else []
     )
