@@ -177,7 +177,7 @@ def test_what_could_do_more_than_compute_is_not_called(stolen, mark, target):
     evil = {"_target_": target, "_args_": [f"touch {mark}"]}
     for node in (evil, {"_target_": "torch.nn.Sequential", "_args_": [evil]}):
         rewrite(stolen, trainer__model=node)
-        with pytest.raises(RtrainError, match=r"--trust|not allowed|no dotted path"):
+        with pytest.raises(RtrainError, match=r"trust=True|not allowed|no dotted path"):
             rtrain.evaluate(stolen)
         assert not mark.exists()
 
@@ -206,7 +206,7 @@ def test_weights_of_torchvision_are_not_fetched_for_a_stranger(stolen, mark, mon
         rewrite(stolen, trainer__model=node)
         with pytest.raises(RtrainError) as raised:
             rtrain.evaluate(stolen)
-        assert "--trust" in raised.value.hint
+        assert "trust=True" in raised.value.hint
         assert not mark.exists()
 
 
@@ -303,7 +303,7 @@ def test_a_stranger_names_no_server_that_credentials_would_go_to(stolen, monkeyp
     monkeypatch.setattr("rtrain.datasets.remote.open_store", asked)
     for path in (url, {"train": "mine.csv", "test": url}):
         rewrite(stolen, dataset={"type": "csv", "path": path, "label": "y"})
-        with pytest.raises(CheckpointError, match=r"dataset\.path[\s\S]*--trust") as raised:
+        with pytest.raises(CheckpointError, match=r"dataset\.path[\s\S]*trust=True") as raised:
             rtrain.evaluate(stolen)
         assert "key" not in str(raised.value)
         assert command(["predict", str(stolen), "-o", str(stolen / "out.csv")]) == 1
@@ -317,7 +317,7 @@ def test_a_stranger_names_nothing_of_a_hub(stolen, tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "load_dataset", asked)
     rewrite(stolen, dataset={"type": "huggingface", "path": "stranger/rows", "label": "y"})
     for words in ([], ["dataset.label=z"]):
-        with pytest.raises(CheckpointError, match=r"dataset\.path is stranger/rows[\s\S]*--trust"):
+        with pytest.raises(CheckpointError, match=r"dataset\.path is stranger/rows[\s\S]*trust=True"):
             rtrain.evaluate(stolen, words)
     for path in ("mine/rows", tmp_path):  # the user's own choice, and a folder that is there
         with pytest.raises(DatasetError, match=r"the hub was asked|can't be opened"):
@@ -331,7 +331,7 @@ def test_a_stranger_gives_no_options_to_a_store(stolen):
     dataset = {"type": "delta", "path": "s3://bucket/x", "label": "y"}
     for options in ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, {"proxy_url": "http://127.0.0.1:9"}):
         rewrite(stolen, dataset={**dataset, "storage_options": options})
-        with pytest.raises(CheckpointError, match="--trust"):
+        with pytest.raises(CheckpointError, match="trust=True"):
             rtrain.evaluate(stolen)
 
 

@@ -296,7 +296,7 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
 def test_an_evaluation_is_a_table_or_json_that_says_what_was_measured(trained, tmp_path, capsys):
     assert command(["evaluate", str(trained.path), "-o", str(tmp_path / "scores.json")]) == 0
     table = capsys.readouterr().out
-    assert "rows.csv, split test\nnum_rows     60\n" in table
+    assert "rows.csv, split test\nnum_rows    60\n" in table
     written = json.loads((tmp_path / "scores.json").read_text())
     assert f"accuracy     {written['metrics']['accuracy']:.6g}\n" in table
     assert (written["split"], written["num_rows"], written["dataset"]["type"]) == ("test", 60, "csv")

@@ -68,7 +68,7 @@ def find_model(text: str) -> Path:
     """Return what ``find_newest`` returns; of a sweep, its best trial."""
     found = find_newest(text)
     best = found / "best"
-    return best if (found / SWEEP).is_file() and best.is_dir() else found
+    return found / best.resolve().name if (found / SWEEP).is_file() and best.is_dir() else found
 
 
 def find_newest(text: str) -> Path:

@@ -57,7 +57,7 @@ def test_what_short_names_stand_for(text, expected, runs, project):
     ("word", "expected"),
     [
         ("run.init_from=best:mlp", "run.init_from=runs/mlp/2026-11-01_12-00-00-0a1b"),
-        ("run.init_from=last:resnet", "run.init_from=runs/resnet-sweep-330826/best"),
+        ("run.init_from=last:resnet", "run.init_from=runs/resnet-sweep-330826/000-4d4a7ab0"),
         ("+run.resume=0a1b", "+run.resume=runs/mlp/2026-11-01_12-00-00-0a1b"),
         *((f"run.resume={word}",) * 2 for word in ("auto", "must", "never", "elsewhere", "runs")),
         ("run.init_from=runs", "run.init_from=runs"),

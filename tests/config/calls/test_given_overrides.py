@@ -145,7 +145,8 @@ def test_a_choice_has_several_values_and_a_list_is_one():
         (None, "NoneType"),
         ({"a": {"it's": 1}}, "a: "),
         ({"a": {"null": 1, "b c": 2}}, "a: "),
-        ({"a": {"_target_": "x.Y", "b": choice(1, 2)}}, "a: "),
+        ({"a": {"_target_": "x.Y", "b": [choice(1, 2)]}}, "a.b"),
+        ({"a": [choice(1, 2)]}, "a: "),
     ],
 )
 def test_what_is_no_override_is_named(given, named):

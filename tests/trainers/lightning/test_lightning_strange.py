@@ -117,7 +117,7 @@ def test_no_file_is_deleted_that_a_state_names(tmp_path, monkeypatch, kind, of_m
     poison(run, victim)
     if not of_mine:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-    with pytest.raises(RtrainError, match="--trust"):
+    with pytest.raises(RtrainError, match="trust=True"):
         rtrain.fit("lightning", [*words_of(tmp_path, kind, 3), f"run.resume={run.path}"])
     assert victim.exists()
     assert Run.load(run.path).status == "failed"
