@@ -7,8 +7,15 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 from rtrain.trainers.trained import LoadedCheckpoint, OwnRows
+
+
+def _is_joined(trainer: Any, *_: Any, **__: Any) -> bool:
+    return bool(trainer.world_size > 1)
+
+
+JOINS = "ray.train.lightning.RayDDPStrategy and RayLightningEnvironment as plugins of its Trainer"
 
 
 class Plugin(TrainerPlugin):
@@ -17,6 +24,10 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("lightning",)
     reported = ("checkpoint.ckpt", "*.ckpt")
+    watched = (
+        Watched("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
+        Watched("pytorch_lightning.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
+    )
     can_init = True
     can_skip = True
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray.train
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
@@ -22,9 +22,17 @@ from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
+if TYPE_CHECKING:
+    from rtrain.trainers.loops.custom.predictors.reported import Frameworks
+
 
 def train_custom(
-    worker: Worker, path: str, config: Mapping[str, Any], arguments: Mapping[str, Any], world: LoopWorld
+    worker: Worker,
+    path: str,
+    config: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    world: LoopWorld,
+    frameworks: Frameworks,
 ) -> None:
     """Call the function ``path`` (``module:function``) on this worker, with ``config`` if it takes one.
 
@@ -37,7 +45,7 @@ def train_custom(
         stack.enter_context(_left_as_it_was())
         stack.enter_context(quiet_ray_data(is_driver=worker.in_process))
         stack.enter_context(world.entered(worker))
-        stack.enter_context(one_model(worker, world.framework))
+        stack.enter_context(one_model(worker, world.framework, frameworks))
         function = worker.builder.locate(path, "trainer.train_loop")
         stack.enter_context(reached_by_ray_train(utils))
         stack.enter_context(reached_by_ray_tune(utils))

@@ -20,7 +20,8 @@ class TrainLoopPlugin(TrainerPlugin):
 
     Args:
         framework: Its ``world`` sets up what the loop finds.
-        frameworks: Returns all plugins by name, that of the framework first: a checkpoint may hold a model of any.
+        frameworks: Returns all plugins by name, that of the framework first: a loop may train with any of them,
+            and its checkpoint hold a model of any.
     """
 
     resumable = frozenset({*OF_LOOPS, "max_seconds", "max_steps"})
@@ -62,6 +63,7 @@ class TrainLoopPlugin(TrainerPlugin):
             config=conf.train_loop_config,
             arguments=conf.arguments,
             world=world,
+            frameworks=self._frameworks,
         )
 
     def backend_config(self, conf: Any) -> Any:
