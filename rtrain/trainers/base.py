@@ -120,6 +120,12 @@ class TrainerPlugin:
     """Functions of the framework that train: a train loop, of any trainer, whose workers call one fails unless they are
     joined."""
 
+    hints: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Patterns of messages of the framework's errors, and what to try after them: ``{0}`` is the first group."""
+
+    callback_packages: ClassVar[tuple[str, ...]] = ()
+    """Packages whose callbacks this trainer calls, and no other one."""
+
     can_init: ClassVar[bool] = False
     """Whether training can begin with the weights of another run: ``run.init_from``."""
 

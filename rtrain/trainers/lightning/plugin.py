@@ -28,6 +28,14 @@ class Plugin(TrainerPlugin):
         Watched("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
         Watched("pytorch_lightning.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
     )
+    callback_packages = ("lightning", "pytorch_lightning")
+    hints = (
+        (
+            r"Cannot use `?(\w+)`? callback with `?Trainer`? that has no logger",
+            "rtrain records metrics itself and gives Lightning no logger. {0} needs one in trainer.trainer_args: "
+            "logger: [{{_target_: lightning.pytorch.loggers.CSVLogger, save_dir: logs}}]",
+        ),
+    )
     can_init = True
     can_skip = True
 

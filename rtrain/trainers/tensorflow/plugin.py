@@ -19,6 +19,7 @@ class Plugin(EpochsPlugin):
     requires = ("tensorflow", "keras")
     reported = ("model.keras", "*.keras")
     watched = world.WATCHED
+    callback_packages = ("keras",)
     can_rejoin = False
 
     def part(self, name: str) -> Any:
