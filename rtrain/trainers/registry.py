@@ -65,6 +65,16 @@ def describe() -> list[PluginInfo]:
     return [describe_plugin(name, type(plugin), plugin.requires, _extra(name)) for name, plugin in plugins.items()]
 
 
+def recorded_packages(trainer: str) -> Iterator[str]:
+    """Yield the packages whose versions a run of a trainer records: its own, and those of all of rtrain's plugins.
+
+    A plugin's package names them in ``PACKAGES``: no other module is imported, since each run asks.
+    """
+    for name, package in packages().items():
+        if name == trainer or _extra(name):
+            yield from getattr(import_plugin(name, package), "PACKAGES", ())
+
+
 def plugins(first: str | None = None) -> Iterator[tuple[str, TrainerPlugin]]:
     """Yield all plugins by name, whether what they need is installed or not; ``first`` is the first one."""
     for name in sorted(packages(), key=lambda one: one != first):
