@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray.train
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
@@ -18,12 +18,9 @@ from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, Ra
 from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.separate_models import one_model
 from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import Frameworks, LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
-
-if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.predictors.reported import Frameworks
 
 
 def train_custom(

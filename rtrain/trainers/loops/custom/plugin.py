@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.loops.custom.conf import OF_LOOPS
+from rtrain.trainers.loops.custom.world import Frameworks
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
-
-if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.predictors.reported import Frameworks
 
 
 class TrainLoopPlugin(TrainerPlugin):

@@ -15,15 +15,12 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.custom.shards.turns import Board
-from rtrain.trainers.loops.custom.world import Watched
+from rtrain.trainers.loops.custom.world import Frameworks, Watched
 from rtrain.trainers.worker import Worker
-
-if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.predictors.reported import Frameworks
 
 
 @contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rtrain.trainers.base import Job
+from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.worker import Worker
 from rtrain.variables import variables_set
+
+Frameworks = Callable[[], Iterable[tuple[str, TrainerPlugin]]]
+"""Returns plugins by name."""
 
 
 @dataclass(frozen=True)
