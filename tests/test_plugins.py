@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rtrain.config.schema import Schemas
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, check_installed, import_plugin, missing_modules
+from rtrain.schemas import schemas
 from rtrain.trainers.registry import packages, plugins
 
 
@@ -72,3 +74,10 @@ def test_pyproject_has_an_extra_for_each_trainer_and_knows_which_of_its_modules_
     assert own <= project["project"]["optional-dependencies"].keys()
     for name, plugin in plugins():
         assert name not in own or {f"{one}.*" for one in plugin.requires} <= untyped | {"torch.*"}, name
+
+
+def test_a_trainer_allows_its_package_and_the_homes_of_its_parts_and_nothing_of_python():
+    homes = {"optimizer": ("optimizers.of", "os.path"), "loss": ("torch.nn",)}
+    conf = type("Conf", (), {"__module__": "own_trainer.config", "homes": homes})
+    assert Schemas(trainer={"own": conf}, dataset={}).modules({"type": "own"}) == ["own_trainer", "optimizers.of"]
+    assert not any(schemas().modules({"type": name}) for name, path in packages().items() if path.startswith("rtrain."))

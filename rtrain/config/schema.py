@@ -6,6 +6,7 @@ and cross-field rules afterwards. Fields therefore use only types that both unde
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -173,7 +174,7 @@ class Schemas:
         conf = self.trainer.get(str(section.get("type"))) if isinstance(section, Mapping) else None
         homes: Mapping[str, Sequence[str]] = getattr(conf, "homes", {})
         found = [] if conf is None else [conf.__module__.partition(".")[0], *chain.from_iterable(homes.values())]
-        return [one for one in found if not is_framework(one)]
+        return [one for one in found if not (is_framework(one) or one.partition(".")[0] in sys.stdlib_module_names)]
 
     def group(self, name: str) -> Mapping[str, type]:
         """Return the plugins' dataclasses of a config group, by plugin name."""
