@@ -50,7 +50,8 @@ def check_loss_kind(target: str, job: Job, *, of_numbers: str, of_classes: str) 
         ConfigError: Names the loss, the task, and what works.
     """
     dataset, name = job.dataset, target.rpartition(".")[2]
-    if dataset is None or not target.startswith(tuple(f"{one}." for one in job.conf.trainer.homes["loss"])):
+    homes = getattr(job.conf.trainer, "homes", {}).get("loss", ())
+    if dataset is None or not target.startswith(tuple(f"{one}." for one in homes)):
         return
     info, kind = dataset.info, plain(name).removesuffix("loss")
     if info.task in CLASSES:
