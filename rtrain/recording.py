@@ -41,6 +41,7 @@ from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.tracking.callbacks import CallbackThread, make_callbacks
 from rtrain.tracking.trackers import Trackers, logged_run, outcome_of
 from rtrain.trainers.loops.monitor import goal_names
+from rtrain.trainers.registry import recorded_packages
 
 
 @contextmanager
@@ -253,7 +254,7 @@ def _first_manifest(prepared: Prepared, run_dir: Path, git: GitState | None) -> 
         overrides=list(composed.overrides),
         project_root=str(composed.project_root),
         seed=composed.conf.run.seed,
-        versions=installed_versions(),
+        versions=installed_versions(recorded_packages(prepared.job.trainer_name)),
         git=None if git is None else git.facts,
         host=describe_host(),
         resources={

@@ -1,14 +1,17 @@
 """The shape of the code that DESIGN promises: who may import whom, and what stays unimported."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import rtrain
+from rtrain.trainers.registry import packages
 
 ROOT = Path(rtrain.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -131,6 +134,47 @@ def test_a_library_is_imported_only_by_its_owner(all_imports):
         if owners and not where.startswith(owners):
             wrong.append(f"{where}:{line} imports {name}; only {', '.join(owners)} may")
     assert not wrong, "\n".join(wrong)
+
+
+NAMING = {
+    "lists of what is safe, read as a whole: no package that is installed widens them (trainers add their homes)": (
+        *("config/targets/allow_list.py", "config/targets/harmless.py"),
+    ),
+    "names that older versions wrote": ("config/targets/moved.py",),
+    "names of configs and recipes, not of trainers": ("config/files/no_config.py",),
+    "examples and recommendations in messages, and the trainer that init writes": (
+        *("config/compose/config_source.py", "config/files/locations.py", "config/targets/builder.py"),
+        *("datasets/sources/python.py", "datasets/tables/preprocessor_conf.py", "datasets/texts/conf.py"),
+        *("first_config/text.py", "trainers/loops/auto.py"),
+    ),
+    "scikit-learn where it trains nothing": (
+        *("datasets/sources/digits.py", "datasets/sources/libsvm.py", "datasets/sources/sklearn.py"),
+        *("evaluation.py", "schedulers/pb2.py"),
+    ),
+    "arrays and tensors, whatever the trainer": (
+        *("config/targets/argument_types.py", "trainers/loops/custom/shards/local.py"),
+    ),
+    "where TensorFlow's generated code lies": ("config/diagnostics/own_lines.py",),
+    "a function of import rtrain": ("__init__.py",),
+    "data of tests": ("testing/logger_contract.py", "testing/workers.py"),
+}
+"""Why files outside of the folders of trainers and models name one: the rest of what is to be said, its plugin says."""
+
+
+def test_what_is_to_be_said_of_a_framework_its_plugin_says():
+    installed = {one for package in packages().values() for one in getattr(import_module(package), "PACKAGES", ())}
+    named = re.compile(rf"(?<![\w-])({'|'.join({*packages(), *installed})})(?![\w-])")
+    own = tuple(f"trainers/{name}/" for name in packages())
+    found = set()
+    for path in FILES:
+        where = path.relative_to(ROOT).as_posix()
+        if not where.startswith((*own, "models/")):
+            tree = ast.parse(path.read_text())
+            docs = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+            texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in docs]
+            texts += [name for name, _ in imports_of(path)]
+            found |= {where for one in texts if isinstance(one, str) and named.search(one)}
+    assert found == {one for files in NAMING.values() for one in files}
 
 
 def test_no_files_import_each_other_in_a_circle():

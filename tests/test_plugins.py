@@ -1,12 +1,17 @@
 """What trainer plugins and dataset sources share."""
 
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
+from rtrain.config.schema import Schemas
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, check_installed, import_plugin, missing_modules
+from rtrain.schemas import schemas
+from rtrain.trainers.registry import packages, plugins
 
 
 def test_modules_that_are_not_installed_are_named_with_what_brings_them():
@@ -60,3 +65,19 @@ def test_a_project_that_is_the_package_itself_stands_before_none(tmp_path, monke
         check_installed("trainer 'x'", ["my_package"], None)
         monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])  # as an editable install has it
         check_installed("trainer 'x'", ["my_package"], None)
+
+
+def test_pyproject_has_an_extra_for_each_trainer_and_knows_which_of_its_modules_are_untyped():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    untyped = {one for override in project["tool"]["mypy"]["overrides"] for one in override["module"]}
+    own = {name for name, package in packages().items() if package.startswith("rtrain.")}
+    assert own <= project["project"]["optional-dependencies"].keys()
+    for name, plugin in plugins():
+        assert name not in own or {f"{one}.*" for one in plugin.requires} <= untyped | {"torch.*"}, name
+
+
+def test_a_trainer_allows_its_package_and_the_homes_of_its_parts_and_nothing_of_python():
+    homes = {"optimizer": ("optimizers.of", "os.path"), "loss": ("torch.nn",)}
+    conf = type("Conf", (), {"__module__": "own_trainer.config", "homes": homes})
+    assert Schemas(trainer={"own": conf}, dataset={}).modules({"type": "own"}) == ["own_trainer", "optimizers.of"]
+    assert not any(schemas().modules({"type": name}) for name, path in packages().items() if path.startswith("rtrain."))

@@ -83,6 +83,7 @@ def test_it_is_chosen_by_its_name(environment, tmp_path, words):
     manifest = json.loads(next(tmp_path.glob("runs/c/*/manifest.json")).read_text())
     assert manifest["metrics"]["test/accuracy"] > 0.85
     assert manifest["config"]["trainer"] == {"type": "centroid", "sharpness": 3.0 if words else 1.0}
+    assert manifest["versions"]["rtrain-centroid"] == "0.1.0"
     misspelt = rtrain_says(environment, tmp_path, "fit", config, "num_workers=0", "trainer=centriod")
     assert "try: rtrain fit" in misspelt.stderr
     assert "trainer=centroid" in misspelt.stderr
@@ -98,6 +99,16 @@ def test_its_dataset_is_chosen_by_its_name_too(environment, tmp_path):
     typo = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "dataset=blobs", "dataset.distanc=9")
     assert "did you mean: dataset.distance" in typo.stderr
     assert "dataset.distance: number > 0 = 3.0" in rtrain_says(environment, tmp_path, "datasets", "blobs").stdout
+
+
+@pytest.mark.parametrize(
+    ("config", "refusal"), [(str(EXAMPLE / "digits.yaml"), "halton.Search needs conf"), ("mlp", "is not allowed")]
+)
+def test_its_package_is_allowed_where_it_trains(environment, tmp_path, config, refusal):
+    callback = "run.callbacks=[{_target_: rtrain_centroid.halton.Search}]"
+    done = rtrain_says(environment, tmp_path, "fit", config, "num_workers=0", callback)
+    assert done.returncode == 2
+    assert refusal in done.stderr
 
 
 @pytest.mark.slow

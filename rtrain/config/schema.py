@@ -6,14 +6,17 @@ and cross-field rules afterwards. Fields therefore use only types that both unde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import LOOP, SEVERAL_WORKERS, SMOKE, WORKERS, Need, Rules
 from rtrain.config.run_conf import BoundsConf, RunConf
+from rtrain.config.targets.allow_list import is_framework
 from rtrain.config.value_types.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 from rtrain.config.value_types.texts import one_of
 
@@ -165,6 +168,13 @@ class Schemas:
         """Tell whether ``target`` names a class of a framework that a trainer can't use."""
         modules = getattr(self.trainer.get(trainer or ""), "foreign", ())
         return str(target).startswith(tuple(f"{one}." for one in modules))
+
+    def modules(self, section: Any) -> list[str]:
+        """Return the modules that the trainer of a section adds to the known frameworks: its package, its ``homes``."""
+        conf = self.trainer.get(str(section.get("type"))) if isinstance(section, Mapping) else None
+        homes: Mapping[str, Sequence[str]] = getattr(conf, "homes", {})
+        found = [] if conf is None else [conf.__module__.partition(".")[0], *chain.from_iterable(homes.values())]
+        return [one for one in found if not (is_framework(one) or one.partition(".")[0] in sys.stdlib_module_names)]
 
     def group(self, name: str) -> Mapping[str, type]:
         """Return the plugins' dataclasses of a config group, by plugin name."""

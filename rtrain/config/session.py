@@ -299,7 +299,7 @@ class Session:
             if self.needs_secrets:
                 check_not_masked(data, of_run=_is_of_run(primary))
             root, allowed = self._project
-            allow = (*data["allow"], *allowed)
+            allow = (*data["allow"], *allowed, *self._schemas.modules(data["trainer"]))
             gate = self._gate(cfg, data, allow, root, of_sweep=num is not None)
             gate.check_job(data)
             env = check_hydra(cfg, gate)

@@ -21,17 +21,14 @@ NO_FILTER = {"clean": "", "process": "", "required": "false"}
 """Settings of a filter that git doesn't run."""
 OWN = ("system", "global")
 """Scopes of git's settings that are the user's, not a repository's."""
-FRAMEWORKS = (
-    *("ray", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors", "scikit-learn"),
-    *("torch", "torchmetrics", "xgboost", "lightgbm", "lightning", "transformers", "tensorflow", "keras"),
-    *("jax", "flax", "optax"),
-)
+SHARED = ("rtrain", "ray", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors")
+"""Packages that every run uses."""
 
 
-def installed_versions(packages: Iterable[str] = FRAMEWORKS) -> dict[str, str]:
-    """Return the versions of Python, rtrain and those ``packages`` that are installed; imports none of them."""
+def installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python, what all runs use and those ``packages`` that are installed; imports none."""
     versions = {"python": platform.python_version()}
-    for package in ("rtrain", *packages):
+    for package in (*SHARED, *packages):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -18,7 +18,7 @@ from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, OwnRow
 from rtrain.trainers.worker import Worker
 
 if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.world import LoopWorld
+    from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 
 TrainLoop = Callable[[Worker], None]
 """Trains on one worker until it is done or all ranks agree to stop; the same in a Ray worker and in the driver."""
@@ -115,6 +115,16 @@ class TrainerPlugin:
     reported: ClassVar[tuple[str, ...]] = ()
     """Files, as patterns, by which the checkpoint of a train loop is known to hold a model of this framework, the usual
     one of Ray's callback first: ``load_model`` in the package's ``reported.py`` gets the file."""
+
+    watched: ClassVar[tuple[Watched, ...]] = ()
+    """Functions of the framework that train: a train loop, of any trainer, whose workers call one fails unless they are
+    joined."""
+
+    hints: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Patterns of messages of the framework's errors, and what to try after them: ``{0}`` is the first group."""
+
+    callback_packages: ClassVar[tuple[str, ...]] = ()
+    """Packages whose callbacks this trainer calls, and no other one."""
 
     can_init: ClassVar[bool] = False
     """Whether training can begin with the weights of another run: ``run.init_from``."""

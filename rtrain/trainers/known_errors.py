@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import text_of
+from rtrain.trainers.registry import plugins
 
-_SHAPES = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
-_CHANNELS = re.compile(r"expected input\[[^\]]*\] to have (\d+) channels, but got (\d+) channels")
-_ON_DEVICES = re.compile(r"all tensors to be on the same device")
-_LABEL = re.compile(r"Target (-?\d+) is out of bounds|device-side assert triggered")
-_TWICE = re.compile(r"Trying to backward through the graph a second time")
-_NO_GRAD = re.compile(r"does not require grad and does not have a grad_fn")
-_DTYPES = re.compile(r"(?:must have|to have) the same dtype|expected scalar type (\w+) but found (\w+)")
-_LOADER = re.compile(r"DataLoader worker \(pid.*(?:killed by signal|exited unexpectedly)")
-_LOGGER = re.compile(r"Cannot use `?(\w+)`? callback with `?Trainer`? that has no logger")
-_MODULE = re.compile(r"No module named '([\w.]+)'")
-
-_HINTS = (
-    (_SHAPES, "Rows of {1} numbers reach a layer made for {2}: change the layer's in_features, or reshape before it."),
-    (_CHANNELS, "Images have {1} channels, the layer is made for {0}: change its in_channels."),
-    (_ON_DEVICES, "Move what the code makes itself to the device of its input: tensor.to(x.device)."),
-    (_LABEL, "A label is outside of what the model predicts: compare num_classes with the labels."),
-    (_TWICE, "A tensor of the step before is used again: detach() it, or compute it again."),
-    (_NO_GRAD, "Nothing that is trained leads to the loss: look for detach(), no_grad() or .item() on the way."),
-    (_DTYPES, "Convert one of the two: tensor.to(other.dtype)."),
-    (
-        _LOADER,
-        "A process of the DataLoader crashed or was killed. To see the line, set its num_workers to 0.",
-    ),
-    (
-        _LOGGER,
-        "rtrain records metrics itself and gives Lightning no logger. {0} needs one in trainer.trainer_args: "
-        "logger: [{{_target_: lightning.pytorch.loggers.CSVLogger, save_dir: logs}}]",
-    ),
-    (_MODULE, to_try("pip install {0}", "or check the spelling of the import")),
-)
+_HINTS = ((r"No module named '([\w.]+)'", to_try("pip install {0}", "or check the spelling of the import")),)
+"""Patterns of messages, and what to try; plugins have more of them."""
 _OF_CODE = (
     *(AssertionError, AttributeError, ImportError, ModuleNotFoundError, IndexError, KeyError, LookupError, NameError),
     *(UnboundLocalError, NotImplementedError, RecursionError, SyntaxError, IndentationError, TypeError, ValueError),
@@ -61,8 +35,8 @@ def what_to_try(error_type: str, message: str) -> str | None:
     """Return what to do about an error by its class and message, where that is known."""
     if is_out_of_memory(error_type, message):
         return LESS_GPU_MEMORY if re.search(r"cuda|\bGPU_\d", message, re.IGNORECASE) else LESS_MEMORY
-    for pattern, hint in _HINTS:
-        if found := pattern.search(message):
+    for pattern, hint in chain((one for _, plugin in plugins() for one in plugin.hints), _HINTS):
+        if found := re.search(pattern, message):
             return hint.format(*found.groups())
     return None
 

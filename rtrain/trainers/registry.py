@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def load_trainer(name: str, conf: Any = None) -> TrainerPlugin:
         return plugin
     from rtrain.trainers.loops.custom.plugin import TrainLoopPlugin
 
-    return TrainLoopPlugin(plugin, partial(_plugins, name))
+    return TrainLoopPlugin(plugin, partial(plugins, name))
 
 
 def trainer_of(section: Mapping[str, Any]) -> TrainerPlugin:
@@ -63,14 +65,26 @@ def describe() -> list[PluginInfo]:
     return [describe_plugin(name, type(plugin), plugin.requires, _extra(name)) for name, plugin in plugins.items()]
 
 
+def recorded_packages(trainer: str) -> Iterator[str]:
+    """Yield the packages whose versions a run of a trainer records: its own, and those of all of rtrain's plugins.
+
+    A plugin's package names them in ``PACKAGES``: no other module is imported, since each run asks.
+    """
+    for name, package in packages().items():
+        if name == trainer or _extra(name):
+            yield from getattr(import_plugin(name, package), "PACKAGES", ())
+
+
+def plugins(first: str | None = None) -> Iterator[tuple[str, TrainerPlugin]]:
+    """Yield all plugins by name, whether what they need is installed or not; ``first`` is the first one."""
+    for name in sorted(packages(), key=lambda one: one != first):
+        with suppress(ConfigError):  # of a package that is broken itself: that is no matter of another trainer's run
+            yield name, _plugin(name)
+
+
 def _plugin(name: str) -> TrainerPlugin:
     plugin: TrainerPlugin = import_plugin(name, f"{packages()[name]}.plugin").Plugin()
     return plugin
-
-
-def _plugins(first: str) -> Iterator[tuple[str, TrainerPlugin]]:
-    """Yield all plugins by name, whether what they need is installed or not; ``first`` is the first one."""
-    return ((name, _plugin(name)) for name in (first, *(one for one in packages() if one != first)))
 
 
 def _extra(name: str) -> str | None:

@@ -10,11 +10,10 @@ from typing import Any
 
 from rich.text import Text
 
-from rtrain import wrapping
 from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.files.locations import shown
 from rtrain.displays.history.curves import sparkline
-from rtrain.displays.history.texts import STYLES, wrapped
+from rtrain.displays.history.texts import STYLES, broken_lines
 from rtrain.errors import RtrainError
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
 from rtrain.history.rows import ERRORS, Row
@@ -24,6 +23,7 @@ from rtrain.run_lines import files_text, next_command, number_text
 from rtrain.runs.liveness import KILLED
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import DIFF
+from rtrain.wrapping import wrapped
 
 Lines = Iterator[str | Text]
 LABEL = 12
@@ -115,7 +115,7 @@ def _origin(row: Row, manifest: Manifest, width: int) -> Lines:
         yield from _fact(
             "started", f"{time_text(row.started)}, {age} ago, on {row.get('host') or 'an unknown host'}", width
         )
-    yield from wrapping.wrapped(f"{'command':<{LABEL}}{shlex.join(manifest.command)}", width).split("\n")
+    yield from wrapped(f"{'command':<{LABEL}}{shlex.join(manifest.command)}", width).split("\n")
     data = manifest.dataset or {}
     rows = ", ".join(f"{count:,} {split}" for split, count in _items(data.get("num_rows")))
     yield from _fact("data", f"{data.get('name')}: {rows}" if rows else str(row.get("dataset") or ""), width)
@@ -184,7 +184,7 @@ def _attempts(manifest: Manifest, width: int) -> Lines:
             why = one.get("ended_because") or {}
             start = one.get("from_checkpoint") or "the start"
             ended = f": {why.get('kind')}, {why.get('message')}" if why else ""
-            yield from wrapped(f"{_moment(one.get('started_at'))} from {start}{ended}", width, "  ")
+            yield from broken_lines(f"{_moment(one.get('started_at'))} from {start}{ended}", width, "  ")
     if manifest.resumes:
         yield ""
         yield Text("resumed", style="bold")
@@ -193,7 +193,7 @@ def _attempts(manifest: Manifest, width: int) -> Lines:
             command = shlex.join(one.get("command") or ())
             was = one.get("status_before")
             before = f"  (it was {KILLED if was == 'running' else was})" if was else ""
-            yield from wrapped(f"{_moment(one.get('time'))} {command}{before}", width, "  ")
+            yield from broken_lines(f"{_moment(one.get('time'))} {command}{before}", width, "  ")
 
 
 def _older(entries: Sequence[Any]) -> Lines:
@@ -219,7 +219,7 @@ def _items(mapping: Any) -> list[tuple[str, Any]]:
 
 def _fact(label: str, text: str, width: int) -> Lines:
     """Yield a fact with its label before it; nothing if there is nothing to say."""
-    for number, line in enumerate(wrapped(text, width - LABEL) if text else ()):
+    for number, line in enumerate(broken_lines(text, width - LABEL) if text else ()):
         yield f"{label if number == 0 else '':<{LABEL}}{line}"
 
 

@@ -61,7 +61,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+def broken_lines(text: str, width: int, indent: str = "") -> list[str]:
     """Return the lines of a text, broken between words alone."""
     how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     found: list[str] = []

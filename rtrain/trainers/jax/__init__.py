@@ -1,0 +1,1 @@
+PACKAGES = ("jax", "flax", "optax")  # whose versions runs record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainLoop
-from rtrain.trainers.jax import config
+from rtrain.trainers.jax import config, world
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
 
 
@@ -14,6 +14,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("jax", "flax", "optax")
+    watched = world.WATCHED
 
     def own_function(self, conf: config.Conf) -> Any:
         """Return the user's train function."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 from rtrain.trainers.worker import Worker
 
 
@@ -21,3 +23,12 @@ class World(LoopWorld):
 
         with joined(worker):
             yield
+
+
+def _is_joined(*_: Any, **__: Any) -> bool:
+    return bool(sys.modules["jax"].process_count() > 1)
+
+
+WATCHED = (
+    Watched("optax._src.update", "apply_updates", "jax", _is_joined, "jax.distributed.initialize", by_itself=True),
+)

@@ -1,0 +1,1 @@
+PACKAGES = ("lightgbm",)  # whose versions runs record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rtrain.trainers.lightgbm import config
+from rtrain.trainers.lightgbm import config, world
 from rtrain.trainers.loops.boosting.plugin import BoostingPlugin
 
 
@@ -12,6 +12,7 @@ class Plugin(BoostingPlugin):
     Conf = config.Conf
     requires = ("lightgbm",)
     reported = ("model.txt",)
+    watched = world.WATCHED
     functions_say_modes = True
     each_round = (
         *("learning_rate", "eta", "shrinkage_rate", "num_leaves", "max_depth", "min_data_in_leaf", "min_child_samples"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 
 
 class World(LoopWorld):
@@ -17,3 +17,11 @@ class World(LoopWorld):
         from ray.train.lightgbm import LightGBMConfig
 
         return LightGBMConfig()
+
+
+def _is_joined(booster: Any, *_: Any, **__: Any) -> bool:
+    return bool(getattr(booster, "_network", False))
+
+
+JOINS = "ray.train.lightgbm.get_network_params(), among its parameters"
+WATCHED = (Watched("lightgbm.basic", "Booster.update", "lightgbm", _is_joined, JOINS),)

@@ -1,0 +1,1 @@
+PACKAGES = ("lightning",)  # whose versions runs record

@@ -7,8 +7,15 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 from rtrain.trainers.trained import LoadedCheckpoint, OwnRows
+
+
+def _is_joined(trainer: Any, *_: Any, **__: Any) -> bool:
+    return bool(trainer.world_size > 1)
+
+
+JOINS = "ray.train.lightning.RayDDPStrategy and RayLightningEnvironment as plugins of its Trainer"
 
 
 class Plugin(TrainerPlugin):
@@ -17,6 +24,18 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("lightning",)
     reported = ("checkpoint.ckpt", "*.ckpt")
+    watched = (
+        Watched("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
+        Watched("pytorch_lightning.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
+    )
+    callback_packages = ("lightning", "pytorch_lightning")
+    hints = (
+        (
+            r"Cannot use `?(\w+)`? callback with `?Trainer`? that has no logger",
+            "rtrain records metrics itself and gives Lightning no logger. {0} needs one in trainer.trainer_args: "
+            "logger: [{{_target_: lightning.pytorch.loggers.CSVLogger, save_dir: logs}}]",
+        ),
+    )
     can_init = True
     can_skip = True
 

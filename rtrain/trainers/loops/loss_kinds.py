@@ -32,8 +32,6 @@ OF_NUMBERS = frozenset(
         *("meansquarederror", "meanabsoluteerror", "meanabsolutepercentageerror", "meansquaredlogarithmicerror"),
     }
 )
-FRAMEWORKS = ("torch.nn.", "keras.losses.", "keras.src.losses.", "optax.")
-"""Where these names mean these losses; a function of the user's may be called the same."""
 RANGES = ((OF_PROBABILITIES, 0.0, "from 0 to 1"), (OF_SIGNS, -1.0, "-1 or 1"))
 """Losses that numbers fit whose smallest is not below this, and whose largest is not above 1."""
 
@@ -42,7 +40,8 @@ def check_loss_kind(target: str, job: Job, *, of_numbers: str, of_classes: str) 
     """Refuse a loss that is for other targets than those of the dataset.
 
     Args:
-        target: The ``_target_`` of the loss.
+        target: The ``_target_`` of the loss. Its name means such a loss where it is in one of the ``homes`` of the
+            trainer's losses: a function of the user's may be called the same.
         job: Its dataset may have probabilities as numbers, which losses of two classes take.
         of_numbers: The word that chooses a loss for a regression.
         of_classes: The word that chooses a loss for classes.
@@ -51,7 +50,8 @@ def check_loss_kind(target: str, job: Job, *, of_numbers: str, of_classes: str) 
         ConfigError: Names the loss, the task, and what works.
     """
     dataset, name = job.dataset, target.rpartition(".")[2]
-    if dataset is None or not target.startswith(FRAMEWORKS):
+    homes = getattr(job.conf.trainer, "homes", {}).get("loss", ())
+    if dataset is None or not target.startswith(tuple(f"{one}." for one in homes)):
         return
     info, kind = dataset.info, plain(name).removesuffix("loss")
     if info.task in CLASSES:

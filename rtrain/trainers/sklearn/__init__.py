@@ -1,0 +1,1 @@
+PACKAGES = ("scikit-learn",)  # whose versions runs record

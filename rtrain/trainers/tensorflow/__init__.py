@@ -1,0 +1,1 @@
+PACKAGES = ("tensorflow", "keras")  # whose versions runs record

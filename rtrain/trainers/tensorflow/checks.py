@@ -183,7 +183,9 @@ def _check_targets(loss: str, job: Job) -> None:
     """Refuse a loss whose targets are one-hot, or others than those of the dataset."""
     name, choose = loss.rpartition(".")[2], "'trainer.loss={_target_: keras.losses.%s}'"
     of_classes = choose % "SparseCategoricalCrossentropy"
-    check_loss_kind(loss, job, of_numbers=choose % "MeanSquaredError", of_classes=of_classes)
+    check_loss_kind(
+        loss.replace("keras.src.", "keras."), job, of_numbers=choose % "MeanSquaredError", of_classes=of_classes
+    )
     if plain(name) in map(plain, ONE_HOT):
         raise ConfigError(
             f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",

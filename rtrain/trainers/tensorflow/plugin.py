@@ -9,7 +9,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
-from rtrain.trainers.tensorflow import config, environment
+from rtrain.trainers.tensorflow import config, environment, world
 
 
 class Plugin(EpochsPlugin):
@@ -18,6 +18,8 @@ class Plugin(EpochsPlugin):
     Conf = config.Conf
     requires = ("tensorflow", "keras")
     reported = ("model.keras", "*.keras")
+    watched = world.WATCHED
+    callback_packages = ("keras",)
     can_rejoin = False
 
     def part(self, name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from typing import Any
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 from rtrain.trainers.tensorflow import environment
 from rtrain.trainers.worker import Worker
 
@@ -84,3 +85,24 @@ def _alone() -> dict[str, Any]:
         listening.bind(("127.0.0.1", 0))
         address = "{}:{}".format(*listening.getsockname())
     return {"cluster": {"worker": [address]}, "task": {"type": "worker", "index": 0}}
+
+
+def _is_joined(*_: Any, **__: Any) -> bool:
+    strategy = sys.modules["tensorflow"].distribute.get_strategy()
+    return bool("TF_CONFIG" in os.environ and strategy.num_replicas_in_sync > 1)
+
+
+def _is_keras_joined(*_: Any, **__: Any) -> bool:
+    backend = sys.modules["keras"].backend.backend()
+    if backend == "tensorflow":
+        return _is_joined()
+    return bool(sys.modules["jax"].process_count() > 1) if backend == "jax" else True  # torch watches its gradients
+
+
+JOINS = "tf.distribute.MultiWorkerMirroredStrategy"
+OF_JAX = "jax.distributed.initialize"
+WATCHED = (
+    Watched("tf_keras.src.optimizers.optimizer", "Optimizer.apply_gradients", "keras", _is_joined, JOINS),
+    Watched("keras.src.optimizers.base_optimizer", "BaseOptimizer.apply", "keras", _is_keras_joined, JOINS),
+    Watched("keras.src.optimizers.base_optimizer", "BaseOptimizer.stateless_apply", "keras", _is_keras_joined, OF_JAX),
+)

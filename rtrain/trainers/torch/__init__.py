@@ -1,0 +1,1 @@
+PACKAGES = ("torch", "torchmetrics")  # whose versions runs record

@@ -9,7 +9,7 @@ from rtrain.config.targets.builder import Builder
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
-from rtrain.trainers.torch import config
+from rtrain.trainers.torch import config, known_errors, world
 
 
 class Plugin(EpochsPlugin):
@@ -17,6 +17,8 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("torch",)
+    watched = world.WATCHED
+    hints = known_errors.HINTS
 
     def try_out(self, job: Job) -> None:
         """Take a first step."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, Watched
 from rtrain.trainers.worker import Worker
 
 
@@ -34,3 +36,12 @@ class World(LoopWorld):
         import torch
 
         torch.manual_seed(number >> 1)
+
+
+def _is_joined(*_: Any, **__: Any) -> bool:
+    return bool(sys.modules["torch.distributed"].is_initialized())
+
+
+WATCHED = (
+    Watched("torch.optim.optimizer", "Optimizer.__init__", "torch", _is_joined, "torch.distributed", by_itself=True),
+)

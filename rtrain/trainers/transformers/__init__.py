@@ -1,0 +1,1 @@
+PACKAGES = ("transformers",)  # whose versions runs record

@@ -1,0 +1,1 @@
+PACKAGES = ("xgboost",)  # whose versions runs record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rtrain.trainers.loops.boosting.plugin import BoostingPlugin
-from rtrain.trainers.xgboost import config
+from rtrain.trainers.xgboost import config, world
 
 
 class Plugin(BoostingPlugin):
@@ -14,6 +14,7 @@ class Plugin(BoostingPlugin):
     Conf = config.Conf
     requires = ("xgboost",)
     reported = ("model.ubj", "model.json", "*.ubj")
+    watched = world.WATCHED
     each_round = (
         *("eta", "learning_rate", "max_depth", "max_leaves", "min_child_weight", "gamma", "min_split_loss"),
         *("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode", "max_delta_step"),

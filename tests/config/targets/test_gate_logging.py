@@ -53,7 +53,7 @@ def test_what_sends_logs_away_has_to_be_allowed(name, project):
     data = nested("hydra.job_logging.handlers.x", {"class": name})
     write("configs/evil.yaml", yaml.safe_dump(OmegaConf.to_container(OmegaConf.unsafe_merge(LOGGING, data))))
     assert name in refused("evil")
-    assert check("evil", f"allow=[{name}]").allow == (name,)
+    assert check("evil", f"allow=[{name}]").allow[:1] == (name,)
 
 
 @pytest.mark.parametrize("value", ["cfg://version", ["ext://sys.stdout", "cfg://version"], "ext://sys.modules"])

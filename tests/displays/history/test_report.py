@@ -11,7 +11,7 @@ from made_runs import add_checkpoint, make_run, make_sweep
 from rtrain.displays.history.comparison import comparison_lines
 from rtrain.displays.history.curves import chart, sparkline
 from rtrain.displays.history.report import report_lines
-from rtrain.displays.history.texts import wrapped
+from rtrain.displays.history.texts import broken_lines
 from rtrain.history.comparison import Comparison
 from rtrain.history.index import read_row
 from rtrain.runs.filesystem.lock import locked
@@ -114,7 +114,7 @@ def test_a_damaged_manifest_is_a_report_that_says_so(tmp_path):
 
 
 def test_lines_are_wrapped_between_words_alone():
-    assert wrapped("a bb/ccccccccccccc-dddd e", 5) == ["a", "bb/ccccccccccccc-dddd", "e"]
+    assert broken_lines("a bb/ccccccccccccc-dddd e", 5) == ["a", "bb/ccccccccccccc-dddd", "e"]
 
 
 @pytest.mark.parametrize(

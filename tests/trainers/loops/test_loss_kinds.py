@@ -1,6 +1,7 @@
 """A loss that is for other targets than those of the dataset is refused before anything starts, with one that fits."""
 
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.registry import confs
 
+HOMES = [home for conf in confs().values() for home in getattr(conf, "homes", {}).get("loss", ())]
+TRAINER = SimpleNamespace(homes={"loss": HOMES})
 WORDS = {"of_numbers": "trainer/loss=mse", "of_classes": "trainer/loss=cross_entropy"}
 NUMBERS, SHARES, SIGNS = [0.5, 3.0, -2.0], [0.0, 0.25, 1.0], [-1.0, 1.0, 1.0]
 
@@ -22,7 +26,7 @@ def check(loss, targets, num_classes=None):
         **{"input_shape": (1,), "num_rows": {"train": 3}, "fingerprint": "", "memory": "", "memory_reason": ""},
     )
     split = ResidentSplit({"x": np.zeros((3, 1)), "y": np.array(targets)})
-    job = make_job(RtrainConf(trainer=None), Dataset(info, {"train": split}))
+    job = make_job(RtrainConf(trainer=TRAINER), Dataset(info, {"train": split}))
     check_loss_kind(loss, job, **WORDS)
 
 

@@ -1,0 +1,1 @@
+PACKAGES = ("rtrain-centroid",)  # whose versions runs record

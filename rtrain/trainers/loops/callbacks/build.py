@@ -9,12 +9,11 @@ from rtrain.callbacks import Callback, check_on_error
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
+from rtrain.trainers.registry import plugins
 
 KEY = "trainer.callbacks"
 OWN = (WorkerCallback,)
 """What trainers take whose framework has no callbacks."""
-OTHERS = {"keras": "tensorflow", "lightning": "lightning", "pytorch_lightning": "lightning"}
-"""The trainer of callbacks, by the package that they come from; the others' are refused by the class alone."""
 
 
 def build_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ...] = OWN) -> list[Any]:
@@ -67,7 +66,8 @@ def check_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ..
 
 
 def _no_callback(where: str, node: Mapping[str, Any], kind: type) -> ConfigError:
-    trainer = OTHERS.get(kind.__module__.partition(".")[0])
+    package = kind.__module__.partition(".")[0]
+    trainer = next((name for name, plugin in plugins() if package in plugin.callback_packages), None)
     if issubclass(kind, Callback):
         hint = "It is called on the driver: put it into run.callbacks."
     elif trainer is not None:

@@ -18,13 +18,18 @@ from rtrain.trainers.loops.custom.reports.train_fn_utils import LocalReports, Ra
 from rtrain.trainers.loops.custom.reports.tune import reached_by_ray_tune
 from rtrain.trainers.loops.custom.separate_models import one_model
 from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import Frameworks, LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
 
 def train_custom(
-    worker: Worker, path: str, config: Mapping[str, Any], arguments: Mapping[str, Any], world: LoopWorld
+    worker: Worker,
+    path: str,
+    config: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    world: LoopWorld,
+    frameworks: Frameworks,
 ) -> None:
     """Call the function ``path`` (``module:function``) on this worker, with ``config`` if it takes one.
 
@@ -37,7 +42,7 @@ def train_custom(
         stack.enter_context(_left_as_it_was())
         stack.enter_context(quiet_ray_data(is_driver=worker.in_process))
         stack.enter_context(world.entered(worker))
-        stack.enter_context(one_model(worker, world.framework))
+        stack.enter_context(one_model(worker, world.framework, frameworks))
         function = worker.builder.locate(path, "trainer.train_loop")
         stack.enter_context(reached_by_ray_train(utils))
         stack.enter_context(reached_by_ray_tune(utils))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.loops.custom.conf import OF_LOOPS
+from rtrain.trainers.loops.custom.world import Frameworks
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
-
-if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.predictors.reported import Frameworks
 
 
 class TrainLoopPlugin(TrainerPlugin):
@@ -20,7 +18,8 @@ class TrainLoopPlugin(TrainerPlugin):
 
     Args:
         framework: Its ``world`` sets up what the loop finds.
-        frameworks: Returns all plugins by name, that of the framework first: a checkpoint may hold a model of any.
+        frameworks: Returns all plugins by name, that of the framework first: a loop may train with any of them,
+            and its checkpoint hold a model of any.
     """
 
     resumable = frozenset({*OF_LOOPS, "max_seconds", "max_steps"})
@@ -62,6 +61,7 @@ class TrainLoopPlugin(TrainerPlugin):
             config=conf.train_loop_config,
             arguments=conf.arguments,
             world=world,
+            frameworks=self._frameworks,
         )
 
     def backend_config(self, conf: Any) -> Any:

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rtrain.trainers.base import Job
+from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.worker import Worker
 from rtrain.variables import variables_set
+
+Frameworks = Callable[[], Iterable[tuple[str, TrainerPlugin]]]
+"""Returns plugins by name."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A function that trains: where several workers call it that are not joined, each would train a separate model."""
+
+    module: str
+    """That defines it."""
+    name: str
+    """Inside the module: ``train`` or ``Booster.update``."""
+    framework: str
+    """What messages call it."""
+    is_joined: Callable[..., bool]
+    """Whether this worker trains together with the others; it gets the arguments of the function."""
+    joins: str
+    """What joins the workers of this framework."""
+    by_itself: bool = False
+    """Whether the trainer joins them without the loop's help."""
 
 
 class LoopWorld:

@@ -1,13 +1,16 @@
 """Frameworks that train on several workers without a world of their own: the second worker that does so fails."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from rtrain.errors import TrainingError
-from rtrain.trainers.loops.custom import separate_models
+from rtrain.trainers.loops.custom.separate_models import one_model
+from rtrain.trainers.loops.custom.world import Watched
+from rtrain.trainers.registry import plugins
 
 SOURCE = """
 class Booster:
@@ -31,9 +34,9 @@ def framework(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "a_framework", raising=False)
     joined = []
-    watched = separate_models.Watched("a_framework", "Booster.update", "a_framework", lambda _: bool(joined), "joining")
-    monkeypatch.setattr(separate_models, "WATCHED", (watched,))
-    yield joined
+    watched = Watched("a_framework", "Booster.update", "a_framework", lambda _: bool(joined), "joining")
+    plugin = SimpleNamespace(watched=(watched,))
+    yield SimpleNamespace(joined=joined, frameworks=lambda: [("a_framework", plugin)])
     sys.modules.pop("a_framework", None)
 
 
@@ -41,10 +44,10 @@ def worker(rank, board, world_size=2):
     return SimpleNamespace(rank=rank, world_size=world_size, channel=board)
 
 
-def train(rank, board, world_size=2):
+def train(framework, rank, board, world_size=2):
     """Import the framework in the loop, and train twice."""
     sys.modules.pop("a_framework", None)
-    with separate_models.one_model(worker(rank, board, world_size), "torch"):
+    with one_model(worker(rank, board, world_size), "torch", framework.frameworks):
         from a_framework import Booster
 
         return [Booster().update(), Booster().update()]
@@ -52,41 +55,44 @@ def train(rank, board, world_size=2):
 
 def test_the_second_worker_that_trains_alone_fails_before_it_has_trained(framework):
     board = Board()
-    assert train(0, board) == ["trained", "trained"]
+    assert train(framework, 0, board) == ["trained", "trained"]
     with pytest.raises(TrainingError, match="workers 0, 1 train with a_framework"):
-        train(1, board)
+        train(framework, 1, board)
 
 
 def test_workers_that_are_joined_train(framework):
-    framework.append(True)
+    framework.joined.append(True)
     board = Board()
-    assert train(0, board) == train(1, board) == ["trained", "trained"]
+    assert train(framework, 0, board) == train(framework, 1, board) == ["trained", "trained"]
 
 
 def test_one_worker_of_a_run_may_train_as_it_likes(framework):
     for rank in (0, 1):
-        assert train(rank, Board(), world_size=1) == ["trained", "trained"]
+        assert train(framework, rank, Board(), world_size=1) == ["trained", "trained"]
 
 
 def test_a_module_that_is_there_already_is_watched_too(framework):
     board = Board({"alone-a_framework-0": "1"})
     import a_framework
 
-    with separate_models.one_model(worker(1, board), "torch"), pytest.raises(TrainingError):
+    with one_model(worker(1, board), "torch", framework.frameworks), pytest.raises(TrainingError):
         a_framework.Booster().update()
 
 
 def test_the_import_of_everything_else_is_left_alone(framework):
     finders = list(sys.meta_path)
-    with separate_models.one_model(worker(0, Board()), "torch"):
+    with one_model(worker(0, Board()), "torch", framework.frameworks):
         assert sys.meta_path[1:] == finders
         assert sys.meta_path[0].find_spec("json", None) is None
     assert sys.meta_path == finders
 
 
-@pytest.mark.parametrize("one", separate_models.WATCHED, ids=lambda one: f"{one.module}.{one.name}")
+WATCHED = [one for _, plugin in plugins() for one in plugin.watched]
+
+
+@pytest.mark.parametrize("one", WATCHED, ids=lambda one: f"{one.module}.{one.name}")
 def test_what_is_watched_exists_where_the_framework_is_installed(one):
     pytest.importorskip(one.module.partition(".")[0])
-    source = separate_models.importlib.util.find_spec(one.module)
+    source = find_spec(one.module)
     assert source is not None
     assert f"def {one.name.rpartition('.')[2]}(" in Path(source.origin).read_text()

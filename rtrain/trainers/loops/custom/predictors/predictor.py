@@ -14,7 +14,8 @@ from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, PredictionError
 from rtrain.trainers.loops.custom.predictors.outputs import as_columns, as_metrics, kind_of, predictions_of
-from rtrain.trainers.loops.custom.predictors.reported import Frameworks, find_model
+from rtrain.trainers.loops.custom.predictors.reported import find_model
+from rtrain.trainers.loops.custom.world import Frameworks
 from rtrain.trainers.trained import TRUST, LoadedCheckpoint, Predictions
 from rtrain.trainers.user_code import predicting
 

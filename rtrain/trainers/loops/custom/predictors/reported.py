@@ -21,7 +21,6 @@ from rtrain.trainers.trained import FILE_NAME, LoadedCheckpoint
 MOST_FILES = 8
 """That an error names."""
 Columns = Mapping[str, np.ndarray]
-Frameworks = Callable[[], Iterable[tuple[str, TrainerPlugin]]]
 
 
 @dataclass(frozen=True, kw_only=True)
