@@ -78,7 +78,7 @@ def recorded_packages(trainer: str) -> Iterator[str]:
 def plugins(first: str | None = None) -> Iterator[tuple[str, TrainerPlugin]]:
     """Yield all plugins by name, whether what they need is installed or not; ``first`` is the first one."""
     for name in sorted(packages(), key=lambda one: one != first):
-        with suppress(ConfigError):  # of a package that is broken itself: that is no matter of another trainer's run
+        with suppress(ConfigError):  # a broken package does not concern the run of another trainer
             yield name, _plugin(name)
 
 

@@ -23,7 +23,7 @@ def command_of_choice(request: Request) -> str | None:
 def command_for(trainer: str, request: Request) -> str | None:
     """Return the user's command with the first built-in config that is written for a trainer; None if there is none.
 
-    What it says of the trainer is left out: it was meant for another one. The user's own dataset stays.
+    Its words about the trainer are left out: they were meant for another one. The dataset stays.
     """
     kept = [one for one in request.overrides if not f"{full_key(split_word(one)[1])}.".startswith("trainer.")]
     for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
@@ -35,7 +35,7 @@ def command_for(trainer: str, request: Request) -> str | None:
 
 
 def _data_of(request: Request, defaults: Sequence[Any]) -> list[str]:
-    """Return the words for the dataset of the user's own config, where a built-in one with ``defaults`` replaces it."""
+    """Return the words for the dataset of a config that a built-in one with ``defaults`` replaces."""
     if request.primary.builtin or any(word.key == "dataset" for word in request.words):
         return []
     written = read_yaml(request.primary.path)[0]
