@@ -86,6 +86,17 @@ def test_each_call_tells_of_a_module_that_was_edited_since_it_was_imported(proje
     assert told(calls[verb]) == []
 
 
+class Lazy:
+    def __getattr__(self, name):
+        raise ImportError(name)
+
+
+@pytest.mark.parametrize("kind", [type(None), object, Lazy, int])
+def test_strange_modules_are_left_alone(project, monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, "a_strange_module", kind())
+    assert told(fit) == []
+
+
 def test_runs_of_two_threads_are_trained_one_after_the_other(project):
     def loss(seed):
         return rtrain.fit("mlp", QUICK, seed=seed, model={"dropout": 0.5}).metrics["train/epoch_loss"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rtrain.config.diagnostics.own_lines import is_own
 from rtrain.config.files.locations import shown
@@ -25,8 +25,8 @@ _imported: dict[str, _Imported] = {}
 
 def note_imported() -> None:
     """Note of which state of their files the user's modules are that were imported since the last call."""
-    for name, module in list(sys.modules.items()):
-        spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+    for name in list(sys.modules):
+        spec, file = _own(name, "__spec__"), _own(name, "__file__")
         if name != "__main__" and isinstance(file, str) and (name not in _imported or _imported[name].spec is not spec):
             own = Path(file) if is_own(file) else None
             _imported[name] = _Imported(spec, own, 0 if own is None else _changed_at(own))
@@ -40,13 +40,19 @@ def tell_of_edited() -> None:
     """
     note_imported()
     for name, one in _imported.items():
-        is_there = name in sys.modules and sys.modules[name].__spec__ is one.spec
-        if is_there and one.file is not None and _changed_at(one.file) != one.changed_at:
+        if one.file is None or _own(name, "__spec__") is not one.spec:
+            continue
+        if _changed_at(one.file) != one.changed_at:
             warnings.warn(
                 f"{shown(one.file)} was edited after {name} was imported: this process keeps the old code, and "
                 "worker processes read the new one. Restart it, or reload the module: importlib.reload, %autoreload 2",
                 stacklevel=2,
             )
+
+
+def _own(name: str, attribute: str) -> Any:
+    """Return what a module has itself: one that is imported lazily would import the rest if it was asked for more."""
+    return getattr(sys.modules.get(name), "__dict__", {}).get(attribute)
 
 
 def _changed_at(file: Path) -> int:
