@@ -298,7 +298,7 @@ def test_an_evaluation_is_a_table_or_json_that_says_what_was_measured(trained, t
     table = capsys.readouterr().out
     assert "rows.csv, split test\nnum_rows    60\n" in table
     written = json.loads((tmp_path / "scores.json").read_text())
-    assert f"accuracy     {written['metrics']['accuracy']:.6g}\n" in table
+    assert f"accuracy    {written['metrics']['accuracy']:.6g}\n" in table
     assert (written["split"], written["num_rows"], written["dataset"]["type"]) == ("test", 60, "csv")
     assert written["checkpoint"] == str(trained.best_checkpoint)
     assert command(["evaluate", str(trained.path), "--json", "--checkpoint", "latest"]) == 0

@@ -242,13 +242,13 @@ def test_a_process_that_is_killed_while_it_sends_leaves_nothing_that_counts(
 def test_a_store_that_is_ahead_keeps_what_is_newer_and_is_not_sent_what_it_would_drop(
     small_run, copying, folder, seen, broken
 ):
-    older, newer, newest = (small_run.save(step) for step in (10, 20, 30))
+    older, newer, newest = (small_run.save(step, value=1 / step) for step in (10, 20, 30))
     assert copying(folder).finish(60).complete
     broken.asked.clear()
     (small_run.path / "checkpoints" / newest).rename(small_run.path / "checkpoints" / ".damaged")
     small_run.recorder.close()
     small_run.take_up()
-    between = small_run.save(25)
+    between = small_run.save(25, value=1 / 25)
     assert small_run.checkpoints() == [newer, between]
     mirror = copying(folder)
     until(lambda: stored_names(seen) == [between, newest])

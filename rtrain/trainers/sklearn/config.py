@@ -102,4 +102,4 @@ class Conf:
 
     def __post_init__(self) -> None:
         if "_target_" not in self.estimator:
-            raise ValueError("estimator is not chosen: give it a _target_, e.g. sklearn.linear_model.Ridge")
+            raise ValueError("estimator is not chosen: give it a _target_, e.g. sklearn.neighbors.KNeighborsClassifier")

@@ -230,9 +230,11 @@ class Conf(TrainLoopConf, EpochsConf):
     def __post_init__(self) -> None:
         if self.train_loop is not None:
             return
-        for name in ("model", "optimizer"):
-            if "_target_" not in getattr(self, name):
-                raise ValueError(f"{name} is not chosen: add `- {name}: ...` to the defaults, or give it a _target_")
+        missing = [name for name in ("model", "optimizer") if "_target_" not in getattr(self, name)]
+        if len(missing) > 1:
+            raise ValueError("model and optimizer are not chosen: model=mlp optimizer=adam, or give each a _target_")
+        for name in missing:
+            raise ValueError(f"{name} is not chosen: add `- {name}: ...` to the defaults, or give it a _target_")
         self.check_limits()
         if self.clip_norm is not None and self.clip_value is not None:
             raise ValueError("clip_norm and clip_value contradict each other: give one, and set the other to null")
