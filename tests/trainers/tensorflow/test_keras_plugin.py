@@ -129,7 +129,7 @@ def test_categories_are_no_quantities():
     ],
 )
 def test_what_runs_more_than_a_layer_is_not_for_a_checkpoint_of_somebody_elses(path):
-    with pytest.raises(ConfigError, match=r"trust=True|not allowed"):
+    with pytest.raises(ConfigError, match=r"--trust|not allowed"):
         Builder(trusted=False).locate(path, "trainer.model._target_")
     assert Builder(trusted=False).locate("keras.layers.Dense", "trainer.model._target_") is keras.layers.Dense
 
