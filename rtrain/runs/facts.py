@@ -52,6 +52,10 @@ def describe_host() -> dict[str, Any]:
     }
 
 
+OF_RAY = "thirdparty_files"
+"""A folder within Ray that it puts on the path, with packages that nobody has installed."""
+
+
 def installed_packages(path: Iterable[str] | None = None) -> dict[str, str]:
     """Return the version of each package that is installed, by name, as the names of its folders tell; reads no file.
 
@@ -60,6 +64,8 @@ def installed_packages(path: Iterable[str] | None = None) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for folder in sys.path if path is None else path:
+        if Path(folder).name == OF_RAY:
+            continue
         for info in sorted(Path(folder).glob("*-*.dist-info")):
             name, _, version = info.name.removesuffix(".dist-info").rpartition("-")
             found.setdefault(name.replace("_", "-").lower(), version)

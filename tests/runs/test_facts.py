@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.runs.facts import describe_git
+from rtrain.runs.facts import describe_git, installed_packages
 
 
 def git(folder: Path, *words: str) -> None:
@@ -101,3 +101,10 @@ def test_a_bare_repository_inside_a_clone_is_none(tmp_path):
         git(inside, "config", "-f", "config", key, value)
     describe_git(inside)
     assert not marker.exists()
+
+
+def test_what_ray_brings_along_is_not_installed(tmp_path):
+    for folder in ("site-packages/one-1.0.dist-info", "site-packages/ray/thirdparty_files/colorama-0.4.6.dist-info"):
+        (tmp_path / folder).mkdir(parents=True)
+    places = [str(tmp_path / "site-packages/ray/thirdparty_files"), str(tmp_path / "site-packages")]
+    assert installed_packages(places) == {"one": "1.0"}

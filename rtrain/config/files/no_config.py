@@ -26,6 +26,7 @@ CALLED = {
     "image-folder": ("imagefolder", "images"),
 }
 """What a newcomer may call configs and recipes, without case and signs."""
+OWN, TRAINER = "own.yaml", "trainer="
 NAMES = ("config", "config_name", "config_path", "config_file", "yaml", "file")
 """Keys under which other tools take the name of a config."""
 
@@ -41,7 +42,7 @@ def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], reci
     """
     meant = _reordered(config, overrides, configs)
     if meant is not None:
-        return "  " + _command(*meant)
+        return "  " + _command(*meant) if meant[0] != OWN else _own_config(meant[1:])
     beside = Path(f"{config}.yaml")
     if beside.is_file():
         return "  " + _command(str(beside), *overrides)
@@ -65,7 +66,22 @@ def _reordered(config: str, overrides: Sequence[str], configs: Sequence[str]) ->
     if plain(key) in map(plain, NAMES):
         return [value, *overrides]
     names = [one for one in overrides if "=" not in one and (one in configs or Path(one).suffix == ".yaml")]
-    return [names[0] if names else EXAMPLE, config, *(one for one in overrides if one not in names[:1])]
+    if names:
+        return [names[0], config, *(one for one in overrides if one != names[0])]
+    words = [config, *overrides]
+    trainer = next((one for one in words if one.startswith(TRAINER)), None)
+    if trainer is None:
+        return [EXAMPLE, *words]
+    name = trainer.removeprefix(TRAINER)
+    called = next((one for one, others in CALLED.items() if name == one or plain(name) in others), None)
+    return [OWN, *words] if called is None else [called, *(one for one in words if one != trainer)]
+
+
+def _own_config(words: Sequence[str]) -> str:
+    """Return the hint for a trainer of another package, for which no config is built in."""
+    trainer = next(one for one in words if one.startswith(TRAINER))
+    rest = [one for one in words if one != trainer]
+    return f"  put 'trainer: {{type: {trainer.removeprefix(TRAINER)}}}' into {OWN}\n  {_command(OWN, *rest)}"
 
 
 def _command(*words: str) -> str:

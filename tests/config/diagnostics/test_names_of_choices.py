@@ -62,6 +62,21 @@ def test_a_config_of_another_trainer_names_the_one_that_is_written_for_it(traine
     assert said.endswith(f"try: rtrain fit {'keras' if trainer == 'tensorflow' else trainer} num_workers=0")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trainer=xgboost", "seed=2"], "try: rtrain fit xgboost seed=2"),
+        (["seed=2", "trainer=tensorflow"], "try: rtrain fit keras seed=2"),
+        (["seed=2"], "try: rtrain fit resnet seed=2"),
+        (["trainer=ridge", "seed=2"], "put 'trainer: {type: ridge}' into own.yaml\n  try: rtrain fit own.yaml seed=2"),
+    ],
+)
+def test_without_a_config_the_one_of_the_trainer_is_tried(words, said):
+    with pytest.raises(ConfigError) as caught, Session(words[0], words[1:], schemas()) as session:
+        session.check()
+    assert str(caught.value).endswith(said)
+
+
 def test_the_data_of_a_config_of_ones_own_stays_in_the_command_that_is_proposed():
     text = "defaults: [{trainer: xgboost}, {dataset: csv}]\n"
     text += "dataset: {path: 'my rows.csv', label: y, ids: [id], split: {val: 0.2}, na_values: ['?', -1]}\n"
