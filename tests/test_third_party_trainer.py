@@ -74,6 +74,17 @@ def test_its_scheduler_stops_trials(environment, tmp_path):
     assert "sweep/scheduler=patience" in misspelt.stderr
 
 
+@pytest.mark.parametrize("monitor", [None, "train/accuracy", "test/accuracy"])
+def test_the_metric_that_is_named_decides_its_best_checkpoint(environment, tmp_path, monitor):
+    words = [] if monitor is None else [f"run.checkpoint.best.monitor={monitor}"]
+    done = rtrain_says(environment, tmp_path, "fit", EXAMPLE / "digits.yaml", "num_workers=0", "name=b", *words)
+    assert done.returncode == 0, done.stderr
+    (manifest,) = [json.loads(path.read_text()) for path in tmp_path.glob("runs/b/*/manifest.json")]
+    assert manifest["best"]["monitor"] == (monitor or "val/accuracy")
+    assert manifest["best"]["value"] == manifest["metrics"][manifest["best"]["monitor"]]
+    assert manifest["best_checkpoint"] is not None
+
+
 @pytest.mark.parametrize("words", [(), ("trainer=centroid", "dataset=digits", "trainer.sharpness=3")], ids=str)
 def test_it_is_chosen_by_its_name(environment, tmp_path, words):
     (tmp_path / "own.yaml").write_text("defaults: [trainer: centroid, dataset: digits]\n")

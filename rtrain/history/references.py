@@ -65,10 +65,22 @@ def find_run(text: str, folders: Sequence[str] = ()) -> Path:
 
 
 def find_model(text: str) -> Path:
-    """Return what ``find_newest`` returns; of a sweep, its best trial."""
+    """Return what ``find_newest`` returns; of a sweep, its best trial.
+
+    Raises:
+        ConfigError: It is one of several runs, or a sweep whose best trial is not known.
+    """
     found = find_newest(text)
+    if not (found / SWEEP).is_file():
+        return found
     best = found / "best"
-    return found / best.resolve().name if (found / SWEEP).is_file() and best.is_dir() else found
+    if not best.is_dir():
+        sweep, trial = shlex.quote(shown(found)), f"{found.name.rpartition('-')[2]}/0"
+        raise ConfigError(
+            f"{sweep} has no best trial: none succeeded, or no metric judges them.",
+            f"Name a trial, {trial} say, or the metric: rtrain resume {sweep} sweep.metric=...",
+        )
+    return found / best.resolve().name
 
 
 def find_newest(text: str) -> Path:

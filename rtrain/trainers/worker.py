@@ -25,6 +25,7 @@ from rtrain.runs.records import (
 from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.directions import Directions
+from rtrain.trainers.loops.monitor import Monitor
 
 
 class Channel(Protocol):
@@ -155,12 +156,24 @@ class Worker:
             step: Optimizer steps done.
             epoch: Epochs done.
             metrics: The newest metrics, kept beside the checkpoint.
-            score: What ``Monitor.score`` says of it, if it was evaluated.
+            score: How good it is, as ``score`` returns it, if it was evaluated: the best one stays.
 
         Raises:
             CheckpointError: This one, or the one before, can't be written.
         """
         self.checkpoints.save(snapshot, step=step, epoch=epoch, metrics=metrics, score=score)
+
+    def score(self, metrics: Mapping[str, float], default: str | None = None) -> dict[str, Any] | None:
+        """Return how good metrics are by the one that decides the best checkpoint; None if it is not among them.
+
+        Args:
+            metrics: Of the model as it is now.
+            default: The metric that decides where neither ``run.checkpoint.best`` nor early stopping names one.
+
+        Raises:
+            ConfigError: A mode contradicts what is known of the metric that it is for.
+        """
+        return Monitor.of(self.run.checkpoint.best, self.conf, self.directions, default).score(metrics)
 
     def resume_dir(self) -> Path | None:
         """Return the checkpoint that this run goes on from, or None when it is new."""

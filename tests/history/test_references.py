@@ -152,3 +152,11 @@ def test_completion_knows_them(runs):
     assert set(reference_words("0a1")) == {"0a1b", "0a1c", "0a1d"}
     assert set(reference_words("330826/")) == {"330826/0", "330826/1"}
     assert reference_words("zz") == []
+
+
+def test_a_sweep_without_a_best_trial_says_so(runs, project):
+    (runs["s"] / "best").unlink()
+    with pytest.raises(ConfigError, match="has no best trial") as caught:
+        find_model("last:resnet")
+    assert "330826/0" in str(caught.value)
+    assert find_model("330826/0") == find_run("330826/0")

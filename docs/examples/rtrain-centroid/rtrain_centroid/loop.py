@@ -30,4 +30,5 @@ def train(worker):
     def snapshot():  # copies what training would go on to change; here it is over
         return lambda folder: np.save(folder / "means.npy", means)
 
-    worker.save_checkpoint(snapshot, step=1, epoch=1, metrics=metrics)
+    decides = "val/accuracy" if "val/accuracy" in metrics else "test/accuracy"
+    worker.save_checkpoint(snapshot, step=1, epoch=1, metrics=metrics, score=worker.score(metrics, decides))
