@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module, metadata, util
 from pathlib import Path
@@ -46,7 +46,11 @@ class Confs(Mapping[str, type]):
     def __getitem__(self, name: str) -> type:
         if name not in self._names:
             raise KeyError(name)
-        return self._load(name)
+        conf = self._load(name)
+        if not (isinstance(conf, type) and is_dataclass(conf)):
+            message = f"the plugin '{name}': its Conf is not a dataclass."
+            raise ConfigError(message, f"Put @dataclass(kw_only=True) above the class Conf of {conf.__module__}.")
+        return conf
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

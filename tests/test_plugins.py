@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rtrain.config.diagnostics.meant.words import _read
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.errors import ConfigError
-from rtrain.plugins import Confs, check_installed, import_plugin, missing_modules
+from rtrain.plugins import Confs, PluginInfo, check_installed, import_plugin, missing_modules
 from rtrain.schemas import schemas
 from rtrain.trainers.registry import packages, plugins
 
@@ -35,11 +36,11 @@ def test_a_broken_plugin_is_told_from_rtrain(tmp_path, monkeypatch):
 
 def test_a_plugin_is_imported_when_it_is_asked_for():
     imported = []
-    confs = Confs(("a", "b"), lambda name: imported.append(name) or dict)
+    confs = Confs(("a", "b"), lambda name: imported.append(name) or PluginInfo)
     assert list(confs) == ["a", "b"]
     assert len(confs) == 2
     assert not imported
-    assert confs["b"] is dict
+    assert confs["b"] is PluginInfo
     assert imported == ["b"]
     assert "c" not in confs
 
@@ -81,3 +82,21 @@ def test_a_trainer_allows_its_package_and_the_homes_of_its_parts_and_nothing_of_
     conf = type("Conf", (), {"__module__": "own_trainer.config", "homes": homes})
     assert Schemas(trainer={"own": conf}, dataset={}).modules({"type": "own"}) == ["own_trainer", "optimizers.of"]
     assert not any(schemas().modules({"type": name}) for name, path in packages().items() if path.startswith("rtrain."))
+
+
+@pytest.mark.parametrize("conf", ["class Conf:\n    alpha: float = 1.0\n", "def Conf():\n    pass\n"])
+def test_a_conf_that_is_no_dataclass_is_told(conf, tmp_path, monkeypatch):
+    (tmp_path / "odd_conf.py").write_text(conf)
+    monkeypatch.syspath_prepend(tmp_path)
+    known = Confs(["odd"], lambda name: import_plugin(name, "odd_conf").Conf)
+    with pytest.raises(ConfigError, match="the plugin 'odd': its Conf is not a dataclass") as caught:
+        known["odd"]
+    assert "odd_conf" in caught.value.hint
+    sys.modules.pop("odd_conf")
+
+
+@pytest.mark.parametrize("text", ["{", "- a", "Conf: {nonsense: 1}", "Conf: 3"])
+def test_words_of_a_plugin_that_can_not_be_read_name_their_file(text, tmp_path):
+    (tmp_path / "config.words.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"config\.words\.yaml can't be read"):
+        _read(tmp_path / "config.words.yaml")

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, plain
+from rtrain.errors import ConfigError
 
 ENDING = ".words.yaml"
 NOT = ("false", "no", "off", "0", "none", "null")
@@ -212,5 +213,9 @@ def words_of_target(target: str) -> Iterator[Words]:
 def _read(path: Path) -> Mapping[str, Words]:
     if not path.is_file():
         return {}
-    data: Mapping[str, Mapping[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
-    return {name: Words(**sections) for name, sections in data.items()}
+    try:
+        data: Mapping[str, Mapping[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
+        return {name: Words(**sections) for name, sections in data.items()}
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        message = f"{path} can't be read: {' '.join(str(error).split())}"
+        raise ConfigError(message, "What it may hold: docs/plugins.md, 'The loop'.") from error
