@@ -74,6 +74,16 @@ def test_its_scheduler_stops_trials(environment, tmp_path):
     assert "sweep/scheduler=patience" in misspelt.stderr
 
 
+@pytest.mark.parametrize(
+    "word", ["run.stop.max_seconds=2", "run.stop.target={test/accuracy: 0.1}", "run.log_every_steps=3"]
+)
+def test_keys_that_its_loop_does_not_follow_are_refused(environment, tmp_path, word):
+    done = rtrain_says(environment, tmp_path, "fit", EXAMPLE / "digits.yaml", "num_workers=0", word)
+    assert done.returncode == 2
+    assert "has no effect: the means are computed in one step" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("monitor", [None, "train/accuracy", "test/accuracy"])
 def test_the_metric_that_is_named_decides_its_best_checkpoint(environment, tmp_path, monitor):
     words = [] if monitor is None else [f"run.checkpoint.best.monitor={monitor}"]
