@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module, metadata, util
@@ -12,7 +13,8 @@ from typing import Any
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.allow_list import stands_before
-from rtrain.errors import ConfigError, NotInstalledError
+from rtrain.config.targets.importing import raised_at
+from rtrain.errors import ConfigError, NotInstalledError, RtrainError, first_line
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class PluginFiles:
         return kind
 
     def _kind(self, name: str) -> Any:
-        return getattr(import_plugin(name, self.modules[name]), self._class)
+        return class_of(name, self.modules[name], self._class)
 
 
 def find_modules(own: Mapping[str, str], group: str) -> dict[str, str]:
@@ -125,6 +127,37 @@ def import_plugin(name: str, path: str) -> ModuleType:
             f"the plugin '{name}' fails to import: {path}: {type(error).__name__}: {error}",
             f"Mend it, or uninstall the package that brings {path.partition('.')[0]}.",
         ) from error
+
+
+def class_of(name: str, path: str, called: str) -> Any:
+    """Return the class that a module of the plugin ``name`` has to define.
+
+    Raises:
+        ConfigError: The module fails to import, or has no such class.
+    """
+    found = getattr(import_plugin(name, path), called, None)
+    if found is None:
+        message = f"the plugin '{name}' is not complete: {path} defines no {called}."
+        raise ConfigError(message, "What a plugin consists of: docs/plugins.md")
+    return found
+
+
+@contextmanager
+def named_plugin(name: str, plugin: object) -> Iterator[None]:
+    """Make what the plugin of another package raises an error that names it, and the line; rtrain's own stay bugs.
+
+    Raises:
+        ConfigError: The block raised something else than an error for the user.
+    """
+    try:
+        yield
+    except RtrainError:
+        raise
+    except Exception as error:
+        if type(plugin).__module__.startswith("rtrain."):
+            raise
+        message = f"the plugin '{name}' failed: {type(error).__name__}: {first_line(error)}"
+        raise ConfigError(message, raised_at(error)) from error
 
 
 def describe_plugin(name: str, kind: type, requires: Sequence[str], extra: str | None) -> PluginInfo:

@@ -25,6 +25,7 @@ from rtrain.engine.log_capture import masked_streams
 from rtrain.engine.ray.worker_group import Group
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.plugins import named_plugin
 from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.recorder import Observer
@@ -173,7 +174,8 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     source = datasets.load_source(name, composed.builder)
     if source.may_use_ray and starting is not None:
         starting.wait()
-    with masked_streams(composed.scrub), as_recorded(composed.of_run), with_typed(composed.typed):
+    recorded, typed = as_recorded(composed.of_run), with_typed(composed.typed)
+    with masked_streams(composed.scrub), recorded, typed, named_plugin(name, source):
         return source.load(composed.conf.dataset)
 
 
@@ -226,7 +228,8 @@ def check_job(
         way = Way(composed.conf, info=dataset.info)
         job = replace(job, notices=check_with_rows(composed.awaiting, way))
     with masked_streams(composed.scrub):
-        plugin.check(job)
+        with named_plugin(trainer_name, plugin):
+            plugin.check(job)
         _check_missing(job, plugin)
         job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.builder))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)

@@ -9,8 +9,9 @@ import pytest
 from rtrain.config.diagnostics.meant.words import _read
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
-from rtrain.errors import ConfigError
-from rtrain.plugins import Confs, PluginInfo, check_installed, import_plugin, missing_modules
+from rtrain.datasets.registry import load_source
+from rtrain.errors import ConfigError, DatasetError
+from rtrain.plugins import Confs, PluginInfo, check_installed, class_of, import_plugin, missing_modules, named_plugin
 from rtrain.schemas import schemas
 from rtrain.trainers.registry import packages, plugins
 
@@ -100,3 +101,33 @@ def test_words_of_a_plugin_that_can_not_be_read_name_their_file(text, tmp_path):
     (tmp_path / "config.words.yaml").write_text(text)
     with pytest.raises(ConfigError, match=r"config\.words\.yaml can't be read"):
         _read(tmp_path / "config.words.yaml")
+
+
+def test_what_a_module_of_a_plugin_lacks_is_named(tmp_path, monkeypatch):
+    (tmp_path / "bare_plugin.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="the plugin 'bare' is not complete: bare_plugin defines no Plugin"):
+        class_of("bare", "bare_plugin", "Plugin")
+    sys.modules.pop("bare_plugin")
+
+
+class OfAnotherPackage:
+    def load(self, error):
+        raise error
+
+
+def test_what_the_code_of_a_plugin_raises_names_it_and_its_line():
+    plugin = OfAnotherPackage()
+    said = "the plugin 'waves' failed: KeyError: 'b'"
+    with pytest.raises(ConfigError, match=said) as caught, named_plugin("waves", plugin):
+        plugin.load(KeyError("b"))
+    assert "test_plugins.py" in caught.value.hint
+    with pytest.raises(DatasetError, match="known"), named_plugin("waves", plugin):
+        plugin.load(DatasetError("known"))
+    with pytest.raises(KeyboardInterrupt), named_plugin("waves", plugin):
+        plugin.load(KeyboardInterrupt())
+
+
+def test_what_rtrains_own_plugins_raise_stays_what_it_is():
+    with pytest.raises(KeyError), named_plugin("csv", load_source("csv")):
+        raise KeyError("a bug of ours")

@@ -214,7 +214,11 @@ class ResidentSplit(Split):
         import numpy as np
 
         self.columns = {name: np.ascontiguousarray(values) for name, values in columns.items()}
-        self.num_rows = len(next(iter(columns.values())))
+        counts = {name: len(values) for name, values in columns.items()}
+        self.num_rows = next(iter(counts.values()))
+        if len(set(counts.values())) > 1:
+            there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
+            raise DatasetError(f"the columns of a split differ in their numbers of rows: {there}.", "Mend the source.")
 
     def indices(self, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
         """Yield for each step the rows of this worker and the number of rows of all workers."""

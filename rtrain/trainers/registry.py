@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.errors import ConfigError
-from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
+from rtrain.plugins import Confs, PluginInfo, check_installed, class_of, describe_plugin, find_modules, import_plugin
 
 if TYPE_CHECKING:
     from rtrain.trainers.base import TrainerPlugin
@@ -26,7 +26,7 @@ def packages() -> dict[str, str]:
 
 def confs() -> Confs:
     """Return the ``Conf`` dataclass of each plugin by name; imports no framework."""
-    return Confs(packages(), lambda name: import_plugin(name, f"{packages()[name]}.config").Conf)
+    return Confs(packages(), lambda name: class_of(name, f"{packages()[name]}.config", "Conf"))
 
 
 def load_trainer(name: str, conf: Any = None) -> TrainerPlugin:
@@ -83,7 +83,7 @@ def plugins(first: str | None = None) -> Iterator[tuple[str, TrainerPlugin]]:
 
 
 def _plugin(name: str) -> TrainerPlugin:
-    plugin: TrainerPlugin = import_plugin(name, f"{packages()[name]}.plugin").Plugin()
+    plugin: TrainerPlugin = class_of(name, f"{packages()[name]}.plugin", "Plugin")()
     return plugin
 
 

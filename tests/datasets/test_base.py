@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rtrain.datasets.base import EpochPlan, ResidentSplit
+from rtrain.errors import DatasetError
 
 
 def split_of(num_rows):
@@ -77,3 +78,10 @@ def test_a_batch_in_memory_costs_microseconds():
     start = time.perf_counter()
     num_batches = sum(1 for _ in split.batches(one))
     assert (time.perf_counter() - start) / num_batches < 0.002
+
+
+@pytest.mark.parametrize("short", ["x", "y", "weight"])
+def test_columns_with_different_numbers_of_rows_are_told(short):
+    columns = {"x": np.zeros((9, 2)), "y": np.zeros(9), "weight": np.ones(9)}
+    with pytest.raises(DatasetError, match=f"{short} has 6"):
+        ResidentSplit(columns | {short: columns[short][:6]})
