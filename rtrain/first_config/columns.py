@@ -128,10 +128,12 @@ def _sentinel(present: pa.ChunkedArray) -> str:
 
     for end in (pc.min, pc.max):
         value = end(present).as_py()
+        if not _SENTINEL.fullmatch(f"{value:.17g}"):
+            continue
         others = present.filter(pc.not_equal(present, value))
         low, high = pc.min(others).as_py(), pc.max(others).as_py()
         gap = min(abs(value - low), abs(value - high))
-        if _SENTINEL.fullmatch(f"{value:.17g}") and len(present) - len(others) > 1 and gap > high - low:
+        if len(present) - len(others) > 1 and gap > high - low:
             return f"to take {value:g} as missing: na_values: [{value:g}]"
     return ""
 

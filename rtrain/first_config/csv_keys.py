@@ -45,12 +45,13 @@ def csv_keys(file: Path, label: str | None) -> dict[str, Any]:
         DatasetError: The file can't be read.
     """
     keys: dict[str, Any] = {"delimiter": delimiter_of(file)}
-    if keys["delimiter"] != "," and _has_decimal_commas(_read(file, keys)):
+    table = _read(file, keys)
+    if keys["delimiter"] != "," and _has_decimal_commas(table):
         keys["decimal"] = ","
     schema = CsvFormat(**keys).schema(file)
     if label not in schema.names and seems_to_be_data(schema, keys.get("decimal", ".")):
         keys["names"] = made_up_names(len(schema.names))
-    table = _read(file, keys)
+    table = _read(file, keys) if len(keys) > 1 else table
     if _has_blanks(table):
         keys["skipinitialspace"] = True
         table = _read(file, keys)

@@ -39,9 +39,7 @@ class Runs(Sequence[Run]):
         return f"<{len(self)} runs>"
 
     def _repr_html_(self) -> str:
-        frame = self.frame()
-        shown = [name for name in SHOWN if name in frame]
-        return str(frame[shown].to_html(max_rows=MOST_ROWS, na_rep=""))
+        return str(self.frame()[list(SHOWN)].to_html(max_rows=MOST_ROWS, na_rep=""))
 
     def frame(self) -> Any:
         """Return a ``pandas.DataFrame`` with a row for each run, indexed by its id.

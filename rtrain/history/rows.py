@@ -30,7 +30,6 @@ CONFIG = "config."
 """Begins the names of the facts of the config."""
 DAMAGED = "damaged"
 """Status of a run whose manifest can't be read."""
-"""Status of a run whose manifest says ``running``, but whose process is gone."""
 ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError)
 """What a file of any content may lead to while it is read."""
 

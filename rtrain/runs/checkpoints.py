@@ -250,9 +250,8 @@ def _by_score(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return []
     last = scored[-1]["score"]
     sign = 0 if last.get("newest") else SIGNS[last["mode"]]
-    if sign == 0:
-        return sorted(scored, key=lambda record: record["step"], reverse=True)
-    return sorted(scored, key=lambda record: (-sign * record["score"]["value"], record["step"]))
+    oldest_first = 1 if sign else -1
+    return sorted(scored, key=lambda record: (-sign * record["score"]["value"], oldest_first * record["step"]))
 
 
 def _is_score(score: Any) -> bool:

@@ -9,6 +9,7 @@ from rtrain.errors import RtrainError
 from rtrain.runs.filesystem.lock import is_locked
 
 KILLED = "killed"
+"""Status of a run whose manifest says ``running``, but whose process is gone."""
 
 
 def is_killed(run_dir: Path, host: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 import threading
@@ -144,6 +145,11 @@ def test_a_misspelled_option_is_told_from_a_key(run, function):
         with pytest.raises(ConfigError) as caught:
             getattr(rtrain, function)(first, **{option[:-2] + option[-1]: True})
         assert f"did you mean: {option}=True" in str(caught.value)
+
+
+@pytest.mark.parametrize("function", OPTIONS)
+def test_the_options_of_a_function_are_its_parameters(function):
+    assert set(OPTIONS[function]) == inspect.signature(getattr(rtrain, function)).parameters.keys() - {"short"}
 
 
 def test_keywords_are_keys_in_each_function(run):

@@ -11,7 +11,7 @@ RUN_OR_URL_HELP = f"{RUN_HELP[:-1]}, or the URL of its copy."
 Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
 RunOrUrl = Annotated[str, typer.Argument(metavar="RUN", help=RUN_OR_URL_HELP)]
 RunsOrUrls = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_OR_URL_HELP)]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_HELP)]
+Runs = Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN_HELP)]
 Folders = Annotated[
     list[str] | None,
     typer.Argument(metavar="FOLDER", help="Where to look; by default runs, multirun and each run.root_dir."),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import RUN_HELP, Folders, Where
+from rtrain.cli.runs.arguments import Folders, Runs, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.printable import printable
@@ -18,7 +18,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def rm(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN_HELP)] = None,
+    runs: Runs = None,
     *,
     where: Where = None,
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Remove only the checkpoints.")] = False,

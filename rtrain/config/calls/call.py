@@ -25,7 +25,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "resume": ("run", "overrides", "trust", "quiet"),
     "evaluate": ("place", *_OF_MODELS),
     "predict": ("place", "output", *_OF_MODELS, "force"),
-    "load_checkpoint": ("place", *_OF_MODELS),
+    "load_checkpoint": ("place", "overrides", "checkpoint", "trust"),
 }
 """Keywords of each function that are parameters, not keys of the config."""
 MAX_WIDTH = 108

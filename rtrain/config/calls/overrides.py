@@ -95,7 +95,7 @@ def words_of_mapping(mapping: Mapping[Any, Any]) -> list[str]:
     for key, value in mapping.items():
         if not isinstance(key, str):
             raise ConfigError(f"{key!r} is not a key.", '  a key is a text: "optimizer.lr"')
-        free = "++" if built and key.startswith(built) else ""  # another class has other arguments
+        free = "++" if key.startswith(built) else ""  # another class has other arguments
         words += [f"{free}{word}" for word in _words(key, value)]
     return words
 

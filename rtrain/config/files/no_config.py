@@ -26,7 +26,7 @@ CALLED = {
     "image-folder": ("imagefolder", "images"),
 }
 """What a newcomer may call configs and recipes, without case and signs."""
-OWN, TRAINER = "own.yaml", "trainer="
+TRAINER = "trainer="
 NAMES = ("config", "config_name", "config_path", "config_file", "yaml", "file")
 """Keys under which other tools take the name of a config."""
 
@@ -40,15 +40,13 @@ def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], reci
         configs: The names that there are.
         recipes: Those of recipes.
     """
-    meant = _reordered(config, overrides, configs)
-    if meant is not None:
-        return "  " + _command(*meant) if meant[0] != OWN else _own_config(meant[1:])
+    if (reordered := _reordered(config, overrides, configs)) is not None:
+        return reordered
     beside = Path(f"{config}.yaml")
     if beside.is_file():
         return "  " + _command(str(beside), *overrides)
     last = config.rpartition("/")[2].removesuffix(".yaml")
-    called = next((name for name, others in CALLED.items() if plain(last) in others), None)
-    near = last if last in configs else called or closest(config, [*configs, *recipes])
+    near = last if last in configs else _called(last) or closest(config, [*configs, *recipes])
     recipe = config.rpartition("/")[2] if config.rpartition("/")[2] in recipes else near
     if recipe in recipes:
         copied = f"rtrain recipes cp {recipe} {recipe} && {shlex.join(['rtrain', 'fit', str(recipe), *overrides])}"
@@ -58,30 +56,34 @@ def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], reci
     return f"  {did_you_mean(near)}\n  {_command(near, *overrides)}"
 
 
-def _reordered(config: str, overrides: Sequence[str], configs: Sequence[str]) -> list[str] | None:
-    """Return the words with the config first where an override stands there, or ``config=NAME``."""
+def _reordered(config: str, overrides: Sequence[str], configs: Sequence[str]) -> str | None:
+    """Return the hint with the config first where an override stands there, or ``config=NAME``; None for others."""
     key, is_set, value = config.partition("=")
     if not is_set:
         return None
     if plain(key) in map(plain, NAMES):
-        return [value, *overrides]
+        return f"  {_command(value, *overrides)}"
     names = [one for one in overrides if "=" not in one and (one in configs or Path(one).suffix == ".yaml")]
     if names:
-        return [names[0], config, *(one for one in overrides if one != names[0])]
-    words = [config, *overrides]
+        return f"  {_command(names[0], config, *(one for one in overrides if one != names[0]))}"
+    return _without_config([config, *overrides])
+
+
+def _without_config(words: Sequence[str]) -> str:
+    """Return the hint with the config that is built in for the trainer that is typed, or how to write one."""
     trainer = next((one for one in words if one.startswith(TRAINER)), None)
     if trainer is None:
-        return [EXAMPLE, *words]
-    name = trainer.removeprefix(TRAINER)
-    called = next((one for one, others in CALLED.items() if name == one or plain(name) in others), None)
-    return [OWN, *words] if called is None else [called, *(one for one in words if one != trainer)]
+        return f"  {_command(EXAMPLE, *words)}"
+    name, rest = trainer.removeprefix(TRAINER), [one for one in words if one != trainer]
+    config = name if name in CALLED else _called(name)
+    if config is not None:
+        return f"  {_command(config, *rest)}"
+    return f"  put 'trainer: {{type: {name}}}' into own.yaml\n  {_command('own.yaml', *rest)}"
 
 
-def _own_config(words: Sequence[str]) -> str:
-    """Return the hint for a trainer of another package, for which no config is built in."""
-    trainer = next(one for one in words if one.startswith(TRAINER))
-    rest = [one for one in words if one != trainer]
-    return f"  put 'trainer: {{type: {trainer.removeprefix(TRAINER)}}}' into {OWN}\n  {_command(OWN, *rest)}"
+def _called(name: str) -> str | None:
+    """Return the config or recipe that a newcomer may call so; None if there is none."""
+    return next((one for one, others in CALLED.items() if plain(name) in others), None)
 
 
 def _command(*words: str) -> str:

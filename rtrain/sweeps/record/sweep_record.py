@@ -226,13 +226,9 @@ def read_sweep(folder: Path) -> dict[str, Any]:
 def _sweeps_nearby(folder: Path) -> str:
     found = [folder.parent] if is_sweep(folder.parent) else []
     for place in (folder, folder.parent.parent):  # sweeps are siblings of the folder that holds a run
-        found = found or sorted((path.parent for path in place.glob(f"*/{FILE_NAME}")), key=_changed_at)[:MOST_NEARBY]
+        newest_first = sorted(place.glob(f"*/{FILE_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        found = found or [path.parent for path in newest_first[:MOST_NEARBY]]
     return did_you_mean(*found) if found else "All runs and sweeps below the current folder: rtrain runs ls"
-
-
-def _changed_at(sweep: Path) -> float:
-    """Return how long ago a sweep was written to last, in seconds."""
-    return time.time() - (sweep / FILE_NAME).stat().st_mtime
 
 
 def is_sweep(folder: Path) -> bool:

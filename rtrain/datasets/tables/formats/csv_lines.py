@@ -56,11 +56,9 @@ def seems_to_be_data(schema: pa.Schema, decimal: str = ".") -> bool:
     import pyarrow as pa
 
     numeric = [one.name for one in schema if pa.types.is_integer(one.type) or pa.types.is_floating(one.type)]
-    return (
-        all(is_number(name.replace(decimal, ".")) for name in numeric)
-        if numeric
-        else len(set(schema.names)) < len(schema.names)
-    )
+    if numeric:
+        return all(is_number(name.replace(decimal, ".")) for name in numeric)
+    return len(set(schema.names)) < len(schema.names)
 
 
 def made_up_names(num_columns: int) -> list[str]:
