@@ -13,7 +13,6 @@ from typing import Any
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.allow_list import stands_before
-from rtrain.config.targets.importing import raised_at
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError, first_line
 
 
@@ -156,6 +155,8 @@ def named_plugin(name: str, plugin: object) -> Iterator[None]:
     except Exception as error:
         if type(plugin).__module__.startswith("rtrain."):
             raise
+        from rtrain.config.targets.importing import raised_at
+
         message = f"the plugin '{name}' failed: {type(error).__name__}: {first_line(error)}"
         raise ConfigError(message, raised_at(error)) from error
 
