@@ -27,7 +27,7 @@ def check_session(
         observer.notice(notice)
     if not with_data:
         return None
-    with session.placing(), composed.scrub.cleaning():
+    with session.placing(), composed.redact.cleaning():
         job, plugin, _ = check_whole_job(composed, observer)
         for notice in (*job.notices, *plugin.notices(job)):
             observer.notice(notice)

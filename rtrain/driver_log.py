@@ -24,11 +24,11 @@ _SHOWN = logging.getLogger("rtrain.shown")
 
 
 @contextmanager
-def driver_log(run_dir: Path, scrub: Redactor) -> Iterator[None]:
+def driver_log(run_dir: Path, redact: Redactor) -> Iterator[None]:
     """Send the log messages of rtrain and Ray, and the error that the block ends with, to the run's ``driver.log``."""
     unshare(run_dir, f"logs/{NAME}")
     handler = logging.FileHandler(run_dir / "logs" / NAME, encoding="utf-8", errors="backslashreplace")
-    handler.setFormatter(_CleanFormatter(scrub))
+    handler.setFormatter(_CleanFormatter(redact))
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
     for logger in loggers:
@@ -102,9 +102,9 @@ class LoggingObserver:
 class _CleanFormatter(logging.Formatter):
     """Writes a message without the secrets in it, and without what a terminal obeys."""
 
-    def __init__(self, scrub: Redactor) -> None:
+    def __init__(self, redact: Redactor) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._scrub = scrub
+        self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(self._scrub(super().format(record)), "\n\t")
+        return printable(self._redact(super().format(record)), "\n\t")

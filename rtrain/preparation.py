@@ -88,7 +88,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
     began = time.monotonic()
     scaling = composed.conf.scaling
     worker_resources(scaling)
-    with composed.scrub.cleaning(), private_files(composed.conf.run.private), ExitStack() as stack:
+    with composed.redact.cleaning(), private_files(composed.conf.run.private), ExitStack() as stack:
         starting = None
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
@@ -175,7 +175,7 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     if source.may_use_ray and starting is not None:
         starting.wait()
     recorded, typed = as_recorded(composed.of_run), with_typed(composed.typed)
-    with masked_streams(composed.scrub), recorded, typed, named_plugin(name, source):
+    with masked_streams(composed.redact), recorded, typed, named_plugin(name, source):
         return source.load(composed.conf.dataset)
 
 
@@ -187,7 +187,7 @@ def _load_several(composed: Composed, observer: Stages, starting: StartingCluste
     if starting is not None and any(one.may_use_ray for one in sources.values()):
         starting.wait()
     confs = composed.conf.datasets
-    with masked_streams(composed.scrub):
+    with masked_streams(composed.redact):
         return load_several({name: partial(load_part, one, confs[name]) for name, one in sources.items()})
 
 
@@ -220,14 +220,14 @@ def check_job(
         about=about,
         signing_key=signing_key(about.seal),
         schedule=plugin.schedule_key(composed.resolved["trainer"]),
-        scrub=composed.scrub,
+        redact=composed.redact,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     check_weights_count(dataset)
     if dataset is not None:
         way = Way(composed.conf, info=dataset.info)
         job = replace(job, notices=check_with_rows(composed.awaiting, way))
-    with masked_streams(composed.scrub):
+    with masked_streams(composed.redact):
         with named_plugin(trainer_name, plugin):
             plugin.check(job)
         _check_missing(job, plugin)
@@ -243,7 +243,7 @@ def check_job(
             plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
     if not tried:
-        with masked_streams(composed.scrub), tried_before_start(job):
+        with masked_streams(composed.redact), tried_before_start(job):
             plugin.try_out(job)
     return job, plugin
 

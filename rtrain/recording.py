@@ -79,7 +79,7 @@ def recorded(
         trackers = _start_trackers(prepared, recorder, about)
         calls = CallbackThread(callbacks, about, manifest, prepared.stop, _noticing(prepared, recorder))
         patience = prepared.composed.conf.run.storage_timeout_seconds
-        with driver_log(run_dir, prepared.composed.scrub):
+        with driver_log(run_dir, prepared.composed.redact):
             try:
                 observer.started(run_dir, manifest)
                 calls.start()
@@ -94,9 +94,9 @@ def recorded(
                     _finish(manifest, prepared.stop, at_once=True)
                     patience = 0
                     return
-                scrub = prepared.composed.scrub
-                manifest.status, manifest.exit_reason = "failed", scrub(first_line(error))
-                manifest.error = scrub.clean_data(_describe_error(error, recorder))
+                redact = prepared.composed.redact
+                manifest.status, manifest.exit_reason = "failed", redact(first_line(error))
+                manifest.error = redact.clean_data(_describe_error(error, recorder))
                 if isinstance(error, RtrainError):
                     error.run_dir = run_dir
                 log_error(error)
@@ -171,7 +171,7 @@ def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Re
 
 def _noticing(prepared: Prepared, recorder: Recorder) -> Callable[[str], None]:
     """Return what tells the user a line in which secrets are masked."""
-    return lambda text: recorder.observer.notice(prepared.composed.scrub(text))
+    return lambda text: recorder.observer.notice(prepared.composed.redact(text))
 
 
 def _patience(prepared: Prepared) -> tuple[float, Callable[[], bool]]:
@@ -184,7 +184,7 @@ def _start_trackers(prepared: Prepared, recorder: Recorder, run: LoggedRun) -> T
     conf = prepared.composed.conf.run
     if not conf.loggers:
         return None
-    return Trackers(conf, run, prepared.composed.scrub, recorder.observer.notice)
+    return Trackers(conf, run, prepared.composed.redact, recorder.observer.notice)
 
 
 def _end_trackers(trackers: Trackers | None, stop: StopRequest, recorder: Recorder) -> None:
@@ -239,7 +239,7 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
 def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None) -> None:
     """Keep what the run starts from: a diff may hold secrets by their values, or by the names of their keys."""
     with named_errors(run_dir):
-        write_origin(run_dir, git, lambda diff: prepared.composed.scrub(masked_diff(diff)))
+        write_origin(run_dir, git, lambda diff: prepared.composed.redact(masked_diff(diff)))
 
 
 def _first_manifest(prepared: Prepared, run_dir: Path, git: GitState | None) -> Manifest:

@@ -110,7 +110,7 @@ def run_smokes(smokes: Sequence[Smoke], max_seconds: float) -> Iterator[Outcome]
     with _shared_cluster([composed.conf for _, composed in checked]) as cluster:
         for smoke, composed in sorted(checked, key=lambda pair: pair[1].conf.scaling.num_workers > 0):
             own = cluster if composed.conf.cluster == ClusterConf() else None
-            yield _try(smoke, max_seconds, own, composed.scrub)
+            yield _try(smoke, max_seconds, own, composed.redact)
 
 
 def _files(path: Path) -> list[Path]:
@@ -139,13 +139,13 @@ def _shared_cluster(confs: Sequence[RtrainConf]) -> Iterator[StartingCluster | N
         yield stack.enter_context(connect(ClusterConf(), num_cpus)) if shared else None
 
 
-def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, scrub: Redactor) -> Outcome:
+def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, redact: Redactor) -> Outcome:
     began, output = time.monotonic(), io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         status, lines, run = _train(smoke, max_seconds, cluster)
     seconds = time.monotonic() - began
-    said = scrub(output.getvalue())
-    return Outcome(smoke=smoke, status=status, seconds=seconds, lines=tuple(map(scrub, lines)), output=said, run=run)
+    said = redact(output.getvalue())
+    return Outcome(smoke=smoke, status=status, seconds=seconds, lines=tuple(map(redact, lines)), output=said, run=run)
 
 
 def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) -> tuple[str, Lines, Run | None]:

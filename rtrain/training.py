@@ -93,7 +93,7 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
     if resumption is not None:
         ready = replace(ready, job=replace(ready.job, strange=resumption.strange))
     recording = recorded(ready, run_dir, observer, resumption)
-    with recording as recorder, ready.composed.scrub.cleaning(), _telling_of_signals(ready, recorder):
+    with recording as recorder, ready.composed.redact.cleaning(), _telling_of_signals(ready, recorder):
         if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
             for text in (*ready.job.notices, *ready.plugin.notices(ready.job)):
                 recorder.observer.notice(text)

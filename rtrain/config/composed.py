@@ -40,7 +40,7 @@ class Composed:
     """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
     allow: tuple[str, ...]
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
-    scrub: Redactor
+    redact: Redactor
     """Takes the values of its secrets out of texts."""
     gate: Gate
     """What it may have called, opened and set."""

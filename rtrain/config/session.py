@@ -178,8 +178,8 @@ class Session:
             ConfigError: The config can't be composed.
         """
         with self._explained():
-            scrub = secrets_of(self.request.compose())
-            return scrub(without_secrets(self.request.app.info(what, self.request.texts)))
+            redact = secrets_of(self.request.compose())
+            return redact(without_secrets(self.request.app.info(what, self.request.texts)))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -258,10 +258,10 @@ class Session:
         if self._composed is not None and isinstance(error, RtrainError):
             try:
                 with bounded_references():
-                    scrub = secrets_of(self._composed).for_targets
+                    redact = secrets_of(self._composed).for_targets
             except RtrainError:  # what is unbounded is what the error is about
                 return error
-            error.message, error.hint = scrub(error.message), error.hint and scrub(error.hint)
+            error.message, error.hint = redact(error.message), error.hint and redact(error.hint)
             error.args = (error.message, *error.args[1:])
         return error
 
@@ -332,7 +332,7 @@ class Session:
             config_dir=self.request.config_dir,
             trust=self.trust,
             sweep=None if num is None else Path(cfg.hydra.runtime.output_dir).parent.name,
-            scrub=record.scrub,
+            redact=record.redact,
             gate=gate,
             env=env,
             notices=(*idle.notes, *unread_vars(self.request, cfg)),

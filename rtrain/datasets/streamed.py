@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -150,19 +151,14 @@ class StreamSplit(Split):
             DatasetError: A piece has other rows than when they were counted.
         """
         began = one.began or one.layout
-        if began == one.layout and one.skip_rows % one.global_batch_size == 0:
-            own = self._part(one, began, one.rank, one.skip_rows)
-            yield from self._own_batches(one, Rebatcher(ahead(own), self._no_rows))
-            return
-        for step in sized(self._rest(one, began), one.global_batch_size):
-            size = len(step["y"])
-            yield take_rows(step, slice(*share_of(size, one.rank, one.world_size)), size)
-
-    def _own_batches(self, one: EpochPlan, own: Rebatcher) -> Iterator[Batch]:
+        reads_own = began == one.layout and one.skip_rows % one.global_batch_size == 0
+        rows = ahead(self._part(one, began, one.rank, one.skip_rows)) if reads_own else self._rest(one, began)
+        rebatched = Rebatcher(rows, self._no_rows)
         for start in range(one.skip_rows, self.num_rows, one.global_batch_size):
             size = min(one.global_batch_size, self.num_rows - start)
             low, high = share_of(size, one.rank, one.world_size)
-            yield take_rows(own.next(high - low), slice(None), size)
+            own = rebatched.next(high - low) if reads_own else take(rebatched.next(size), slice(low, high))
+            yield take_rows(own, slice(None), size)
 
     def _rest(self, one: EpochPlan, began: ShardLayout) -> Iterator[Columns]:
         """Yield all rows of a pass after the first ``one.skip_rows``, in the order of the steps that it began with."""
@@ -175,37 +171,33 @@ class StreamSplit(Split):
             yield take(step, slice(max(0, one.skip_rows - start), None))
 
     def _part(self, one: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
-        """Yield a worker's rows of a pass, but for those among the first ``skip_rows`` of all workers."""
-        import numpy as np
-
+        """Return a worker's rows of a pass, but for those among the first ``skip_rows`` of all workers."""
         begin = sum(layout.own_rows(before, self.num_rows) for before in range(rank))
         end, skip = begin + layout.own_rows(rank, self.num_rows), layout.own_rows(rank, skip_rows)
         if not one.shuffle:
-            yield from self._rows(range(len(self.pieces)), begin + skip, end)
-            return
-        order = np.random.default_rng((one.seed, one.epoch)).permutation(len(self.pieces)).tolist()
-        size = max(2, self.num_shuffle_rows // layout.num_workers)
-        number = skip // size
-        for rows in sized(self._rows(order, begin + number * size, end), size):
-            mixed = np.random.default_rng((one.seed, one.epoch, rank, number)).permutation(len(rows["y"]))
-            yield take(rows, mixed[max(0, skip - number * size) :])
-            number += 1
+            return self.chunks(first=begin + skip, last=end)
+        return self._shuffled(one, range(begin, end), skip, (rank, max(2, self.num_shuffle_rows // layout.num_workers)))
 
-    def _rows(self, order: Iterable[int], first: int, last: int) -> Iterator[Columns]:
-        """Yield the rows from ``first`` to ``last`` of all pieces in ``order``; other pieces are not read."""
-        begin = 0
-        for index in order:
-            row = begin
-            begin += self.counts[index]
-            if begin <= first or row >= last:
-                continue
-            for columns in self.chunks([index]):
-                count = len(columns["y"])
-                if row < last and row + count > first:
-                    yield take(columns, slice(max(0, first - row), last - row))
-                row += count
-            if row != begin:
-                raise _changed(self.pieces[index].key, self.counts[index] - begin + row, self.counts[index])
+    def _shuffled(self, one: EpochPlan, part: range, skip: int, window: tuple[int, int]) -> Iterator[Columns]:
+        """Yield the rows of a worker's part after the first ``skip``, mixed in windows.
+
+        Args:
+            one: The pass.
+            part: Places of the worker's rows in the pass.
+            skip: Rows of the part to leave out.
+            window: Rank of the worker, and rows of a window.
+        """
+        import numpy as np
+
+        rank, size = window
+        order = np.random.default_rng((one.seed, one.epoch)).permutation(len(self.pieces)).tolist()
+        starts = part[skip - skip % size :: size]
+        rows = Rebatcher(self.chunks(order, starts.start, part.stop), self._no_rows)
+        for number, start in enumerate(starts, skip // size):
+            count = min(size, part.stop - start)
+            mixed = np.random.default_rng((one.seed, one.epoch, rank, number)).permutation(count)
+            yield take(rows.next(count), mixed[max(0, skip - number * size) :])
+        rows.finish()
 
     def _no_rows(self) -> Columns:
         return take(next(self.chunks()), slice(0))
@@ -224,19 +216,38 @@ class StreamSplit(Split):
         for chunk in self.chunks():
             yield take(chunk, slice(*share_of(len(chunk["y"]), rank, world_size)))
 
-    def chunks(self, order: Iterable[int] | None = None) -> Iterator[Columns]:
-        """Yield the rows of the split, some at a time, piece by piece in ``order`` (by default the files')."""
+    def chunks(self, order: Iterable[int] | None = None, first: int = 0, last: int | None = None) -> Iterator[Columns]:
+        """Yield the rows of the split, some at a time, piece by piece in ``order`` (by default the files').
+
+        Args:
+            order: Numbers of pieces.
+            first: Rows to leave out at the beginning; pieces that have no others are not read.
+            last: The row to end before; None: all rows.
+
+        Raises:
+            DatasetError: A piece has other rows than when they were counted.
+        """
+        begin, last = 0, self.num_rows if last is None else last
         for index in range(len(self.pieces)) if order is None else order:
-            row = self.pieces[index].first_row
-            for columns in self.reader.read(self.pieces[index].key):
+            row = begin
+            begin += self.counts[index]
+            if begin <= first or row >= last:
+                continue
+            place = self.pieces[index].first_row
+            for read in self.reader.read(self.pieces[index].key):
+                columns = self._chosen(read, place)
                 count = len(columns["y"])
-                chosen = self.share.mask(row, count, columns)
-                columns = without_keys(columns)
-                row += count
-                if chosen.all():
-                    yield columns
-                elif chosen.any():
-                    yield take(columns, chosen)
+                if count and row < last and row + count > first:
+                    yield take(columns, slice(max(0, first - row), last - row))
+                place, row = place + len(read["y"]), row + count
+            if row != begin:
+                raise _changed(self.pieces[index].key, self.counts[index] - begin + row, self.counts[index])
+
+    def _chosen(self, columns: Columns, first_row: int) -> Columns:
+        """Return the rows of the split among those from ``first_row`` on, without what decides it."""
+        chosen = self.share.mask(first_row, len(columns["y"]), columns)
+        columns = without_keys(columns)
+        return columns if chosen.all() else take(columns, chosen)
 
     def moments(self, max_rows: int) -> Moments:
         """Return mean and standard deviation over whole pieces, evenly spread, of about ``max_rows`` rows."""
@@ -266,23 +277,6 @@ def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Fragm
     return pieces
 
 
-def sized(chunks: Iterable[Columns], size: int) -> Iterator[Columns]:
-    """Yield the rows in pieces of ``size``; the last one may be smaller."""
-    held: list[Columns] = []
-    count = 0
-    for chunk in chunks:
-        held.append(chunk)
-        count += len(chunk["y"])
-        if count >= size:
-            window = joined(held)
-            whole = count - count % size
-            for start in range(0, whole, size):
-                yield take(window, slice(start, start + size))
-            held, count = [take(window, slice(whole, None))], count - whole
-    if count:
-        yield joined(held)
-
-
 class Rebatcher:
     """Gives out rows in any numbers.
 
@@ -307,6 +301,10 @@ class Rebatcher:
         if not parts and self._held is None:
             self._held = self._no_rows()
         return joined(parts) if parts else take(cast("Columns", self._held), slice(0))
+
+    def finish(self) -> None:
+        """Let the reader come to its end, where it counts the rows of its last piece."""
+        deque(self._chunks, maxlen=0)
 
 
 def ahead(chunks: Iterator[Columns]) -> Iterator[Columns]:

@@ -77,7 +77,7 @@ def train_in_process(
         in_process=True,
     )
     try:
-        output = copied_output(0, channel.send, job.scrub, life, shows=shows_output)
+        output = copied_output(0, channel.send, job.redact, life, shows=shows_output)
         with crash_log(run_dir, 0), output, kept_random_numbers():
             run_worker(plugin, worker)
     except BaseException as error:

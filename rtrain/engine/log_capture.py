@@ -46,14 +46,14 @@ class _Tee(TextIOBase):
     Args:
         stream: The stream.
         also: The function.
-        scrub: Takes secrets out.
+        redact: Takes secrets out.
         shows: The stream gets it; else it is only what the stream looks like.
     """
 
-    def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Redactor, *, shows: bool = True) -> None:
+    def __init__(self, stream: TextIO, also: Callable[[str], None], redact: Redactor, *, shows: bool = True) -> None:
         self._stream, self._also = stream, also
         self._write: Callable[[str], object] = stream.write if shows else lambda _: None
-        forms = [form.encode(errors="surrogatepass") for form in scrub.forms]
+        forms = [form.encode(errors="surrogatepass") for form in redact.forms]
         self._maskings = [Masking(forms, END, MASK.encode()) for _ in range(2)] if forms else []
         self._lock = fork_safe_lock()
 
@@ -120,19 +120,19 @@ class _Bytes(BufferedIOBase):
 
 
 @contextmanager
-def masked_streams(scrub: Redactor) -> Iterator[None]:
+def masked_streams(redact: Redactor) -> Iterator[None]:
     """Mask what this process prints and logs while the block runs: modules of user code are imported in it."""
-    if not scrub.values:
+    if not redact.values:
         yield
         return
-    with _streams(lambda _: None, scrub), masked_logging(scrub):
+    with _streams(lambda _: None, redact), masked_logging(redact):
         yield
 
 
 @contextmanager
-def _streams(also: Callable[[str], None], scrub: Redactor, *, shows: bool = True) -> Iterator[None]:
+def _streams(also: Callable[[str], None], redact: Redactor, *, shows: bool = True) -> Iterator[None]:
     before = sys.stdout, sys.stderr
-    tees = [_Tee(stream, also, scrub, shows=shows) for stream in before]
+    tees = [_Tee(stream, also, redact, shows=shows) for stream in before]
     sys.stdout, sys.stderr = tees
     try:
         yield
@@ -146,7 +146,7 @@ def _streams(also: Callable[[str], None], scrub: Redactor, *, shows: bool = True
 def copied_output(
     rank: int,
     send: Callable[[RunRecord], None],
-    scrub: Redactor = SCRUBS_NOTHING,
+    redact: Redactor = SCRUBS_NOTHING,
     life: Life | None = None,
     *,
     shows: bool = True,
@@ -158,7 +158,7 @@ def copied_output(
     Args:
         rank: Of this worker.
         send: Takes the records.
-        scrub: Takes secrets out of all of it.
+        redact: Takes secrets out of all of it.
         life: Knows how far the worker is.
         shows: Also write the output to the original streams.
     """
@@ -166,14 +166,14 @@ def copied_output(
     def log(text: str) -> None:
         send(LogRecord(rank=rank, text=text, printed=not getattr(_NOW, "library_logs", False)))
 
-    with _streams(log, scrub, shows=shows), scrub.cleaning():
+    with _streams(log, redact, shows=shows), redact.cleaning():
         try:
-            with masked_output(scrub):
+            with masked_output(redact):
                 yield
         except BaseException as error:  # user code may raise CancelledError, SystemExit or a class that it defines
-            text = scrub("".join(traceback.format_exception(error)))
+            text = redact("".join(traceback.format_exception(error)))
             send(LogRecord(rank=rank, text=text, printed=False))
-            send(replace(_failure(rank, error, text, scrub), step=None if life is None else life.step))
+            send(replace(_failure(rank, error, text, redact), step=None if life is None else life.step))
             raise
 
 
@@ -201,12 +201,12 @@ def _emit(emit: Callable[[logging.LogRecord], None], record: logging.LogRecord) 
         _NOW.library_logs = False
 
 
-def _failure(rank: int, error: BaseException, text: str, scrub: Redactor) -> FailureRecord:
-    frames = own_lines(error, scrub)
+def _failure(rank: int, error: BaseException, text: str, redact: Redactor) -> FailureRecord:
+    frames = own_lines(error, redact)
     return FailureRecord(
         rank=rank,
         type=type(error).__name__,
-        message=in_brief(scrub(said_by(error))),
+        message=in_brief(redact(said_by(error))),
         time=time.time(),
         traceback=shortened(text, MOST_OF_TRACEBACK),
         mistake=isinstance(error, RtrainError),

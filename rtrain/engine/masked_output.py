@@ -24,16 +24,16 @@ DRAIN_SECONDS = 10.0
 
 
 @contextmanager
-def masked_output(scrub: Redactor) -> Iterator[None]:
+def masked_output(redact: Redactor) -> Iterator[None]:
     """Mask, while the block runs, what this process logs, and what it and its children write to descriptors 1 and 2.
 
     Without secrets nothing is done.
     """
-    if not scrub.values:
+    if not redact.values:
         yield
         return
-    with masked_logging(scrub):
-        detour = _Detour(scrub)
+    with masked_logging(redact):
+        detour = _Detour(redact)
         try:
             yield
         finally:
@@ -41,12 +41,12 @@ def masked_output(scrub: Redactor) -> Iterator[None]:
 
 
 @contextmanager
-def masked_logging(scrub: Redactor) -> Iterator[None]:
+def masked_logging(redact: Redactor) -> Iterator[None]:
     """Mask what handlers make of records, whoever has added them: Ray Train writes a separate file."""
     before = logging.Handler.format
 
     def masked(self: logging.Handler, record: logging.LogRecord) -> str:
-        return scrub(before(self, record))
+        return redact(before(self, record))
 
     logging.Handler.format = masked  # type: ignore[method-assign]
     try:
@@ -62,7 +62,7 @@ class _Detour:
     take the same way, so that what is written stays in order.
     """
 
-    def __init__(self, scrub: Redactor) -> None:
+    def __init__(self, redact: Redactor) -> None:
         self._token = f"\0rtrain {secrets.token_hex(8)}\0".encode()
         _flush()
         self._kept = {number: os.dup(number) for number in (1, 2) if _is_open(number)}
@@ -74,7 +74,7 @@ class _Detour:
         ways = {number: _way(number) for number in self._ends}
         self._control, control = socket.socketpair()
         self._process = _start(control.fileno(), {ways[number][0]: self._kept[number] for number in self._ends})
-        told = {"secrets": scrub.forms, "token": self._token.decode(), "mask": MASK}
+        told = {"secrets": redact.forms, "token": self._token.decode(), "mask": MASK}
         self._control.sendall(json.dumps(told).encode() + b"\n")
         for number, file in files.items():
             os.dup2(ways[first[file]][1], number)

@@ -33,7 +33,7 @@ def tried_before_start(job: Job) -> Iterator[None]:
     Raises:
         ConfigError: Training would fail before its first step; names the key.
     """
-    with masked_output(job.scrub), looking() as look:  # children and libraries print past Python's streams
+    with masked_output(job.redact), looking() as look:  # children and libraries print past Python's streams
         try:
             yield
         except Exception as error:
@@ -61,7 +61,7 @@ def _refusal(error: Exception, job: Job) -> ConfigError:
     if not isinstance(error, RtrainError):
         message = f"the {job.trainer_name} trainer can't be built: {type(error).__name__}: {first_line(error)}"
         return ConfigError(message, raised_at(error))
-    frames, found = own_lines(error, job.scrub), _KEY.fullmatch(error.message)
+    frames, found = own_lines(error, job.redact), _KEY.fullmatch(error.message)
     lines = render_lines(frames, folded=False) if frames["own"] and not isinstance(error, ConfigError) else []
     hint = "\n".join([*lines, error.hint or ""]).strip("\n") or None
     return ConfigError(error.message, hint) if found is None else TargetError(found[1], found[2], hint)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
+from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
-from rtrain.datasets.tables.na_values import NaFormat
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.first_config.columns import Column, columns_of
@@ -66,7 +66,7 @@ def look_at(path: str, label: str | None) -> Found:
     schema = reading.schema(file)
     names = schema.names
     if "na_values" in keys:
-        reading = NaFormat(reading, keys["na_values"])
+        reading = Adjustment(keys["na_values"]).format(reading)
     if "names" in keys and label not in names:
         raise _without_header(path, CsvFormat(keys["delimiter"]).schema(file).names, label)
     if label is None:

@@ -83,7 +83,7 @@ def answers(opened: Opened, question: PredictionTask[T], split: str | None) -> G
     Raises:
         RtrainError: The first failure in the order of the data; later rows may have been answered in vain.
     """
-    with opened.scrub.cleaning():
+    with opened.redact.cleaning():
         yield from _answers(opened, question, split)
 
 

@@ -52,7 +52,7 @@ class Opened:
     """``conf.dataset`` for the record, secrets masked."""
     command: str
     """To suggest."""
-    scrub: Redactor
+    redact: Redactor
     """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
@@ -166,7 +166,7 @@ def open_checkpoint(
         conf=composed.conf,
         dataset={"type": "trainer.datamodule"} if dataset is None else dataset,
         command=f"rtrain {verb} {place}",
-        scrub=composed.scrub,
+        redact=composed.redact,
         other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words),
         trained_data=partial(_trained_data, about, checked.root, builder) if own and _has_local_files(about) else None,
         _words=checked.words,

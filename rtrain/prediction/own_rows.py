@@ -30,12 +30,12 @@ def write_predicted(opened: Opened, split: str | None, write: Callable[[pa.Table
         write(table)
         num_rows += table.num_rows
 
-    with opened.scrub.cleaning():
+    with opened.redact.cleaning():
         opened.model.load_own_rows().predict(split, take)
     return num_rows
 
 
 def measured(opened: Opened, split: str | None) -> tuple[str, int, Mapping[str, float]]:
     """Return which split of its rows the model was measured on, how many there are, and its own metrics."""
-    with opened.scrub.cleaning():
+    with opened.redact.cleaning():
         return opened.model.load_own_rows().evaluate(split)

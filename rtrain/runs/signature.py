@@ -16,7 +16,7 @@ KEY_BYTES = 32
 LINE = "# seal: "
 
 
-def seal(text: str) -> str:
+def signature_of(text: str) -> str:
     """Return the mark of this account on ``text``; empty where it can't keep a key."""
     key = _read_key() or _make_key()
     return "" if key is None else _mark(key, text)
@@ -30,7 +30,7 @@ def is_own(text: str, mark: str) -> bool:
 
 def with_signature(config: str, project_root: str) -> str:
     """Return the text of a run's ``config.yaml`` with the mark on it, and on the folder whose modules it names."""
-    mark = seal(f"{project_root}\n{config}")
+    mark = signature_of(f"{project_root}\n{config}")
     return f"{config}{LINE}{mark}\n" if mark else config
 
 

@@ -127,7 +127,7 @@ class Planner:
         if plan is None:
             return None
         if trial is None:
-            words = [plan.composed.scrub(word) for word in self._trials.words(point)]
+            words = [plan.composed.redact(word) for word in self._trials.words(point)]
             name, mark = self._trials.name(number, point), plan.composed.config_hash
             trial = Trial(number=number, point=point, overrides=words, name=name, config_hash=mark)
             trainer = plan.composed.resolved["trainer"]

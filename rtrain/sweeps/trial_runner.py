@@ -57,7 +57,7 @@ def train_trial(
     """
     composed, pause = task.plan.composed, task.plan.pause
     if pause is not None:
-        observer = Pausing(observer, pause, stop)
+        observer = PausingObserver(observer, pause, stop)
     try:
         with _clean(composed.project_root, private=composed.conf.run.private):
             task.plan.job.run(lambda _: _train(task, dataset, observer, stop, group))
@@ -105,7 +105,7 @@ def begun(composed: Composed, observer: Observer, may_change: Collection[str] = 
     return find_resumption(composed, composed.run_dir if there else None, observer.notice, may_change)
 
 
-class Pausing:
+class PausingObserver:
     """Watches a run, and ends it with the report at which it is to pause."""
 
     def __init__(self, observer: Observer, pause: PauseAt, stop: StopRequest) -> None:
@@ -137,7 +137,7 @@ def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
         yield
 
 
-class Telling:
+class ForwardingObserver:
     """Watches a run and tells it on as records."""
 
     def __init__(self, tell: Callable[[TrialRecord], None]) -> None:

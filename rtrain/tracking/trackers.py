@@ -35,13 +35,13 @@ class Trackers:
     Args:
         conf: Names them.
         run: What they are told of the run.
-        scrub: Takes secrets out of what they say.
+        redact: Takes secrets out of what they say.
         notice: Takes a line for the user.
     """
 
-    def __init__(self, conf: RunConf, run: LoggedRun, scrub: Redactor, notice: Callable[[str], None]) -> None:
+    def __init__(self, conf: RunConf, run: LoggedRun, redact: Redactor, notice: Callable[[str], None]) -> None:
         self._patience = conf.loggers_timeout_seconds
-        self._tell, self._scrub = notice, scrub
+        self._tell, self._redact = notice, redact
         self._deliveries = [
             Delivery(name, partial(LOGGERS.load(name), own), run, self._notice, conf.system_metrics_seconds)
             for name, own in (conf.loggers or {}).items()
@@ -62,7 +62,7 @@ class Trackers:
                 self._notice(f"{one.name} LACKS the end of this run ({lacks}); everything is in {run_dir}")
 
     def _notice(self, text: str) -> None:
-        self._tell(self._scrub(text))
+        self._tell(self._redact(text))
 
 
 def logged_run(run_dir: Path, manifest: Manifest, sweep: Path | None) -> LoggedRun:

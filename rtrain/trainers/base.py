@@ -48,7 +48,7 @@ class Job:
     """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
     notices: tuple[str, ...] = ()
     """What the rows say about the config, and the user should know."""
-    scrub: Redactor = field(default_factory=Redactor)
+    redact: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 
     def worker(self, *, resume_from: Path | None = None, **place: Any) -> Worker:
@@ -72,7 +72,7 @@ class Job:
             "run": self.conf.run,
             "dataset": self.dataset,
             "builder": self.builder,
-            "scrub": self.scrub,
+            "redact": self.redact,
             "known_directions": self.directions,
             "schedule": self.schedule,
             "resume_from": resume_from,

@@ -20,7 +20,7 @@ from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.manifest import run_near
 from rtrain.runs.run import Run
-from rtrain.runs.signature import is_own, seal
+from rtrain.runs.signature import is_own, signature_of
 from rtrain.trainers.loops.ranking_metrics import Ranking
 
 FILE_NAME = "about.json"
@@ -164,7 +164,7 @@ class CheckpointMetadata:
     def sealed(self) -> CheckpointMetadata:
         """Return it with this account's mark, by which its checkpoints may name the user's own code."""
         signing = replace(self, signs_files=True)
-        return replace(signing, seal=seal(_content(json.loads(to_json(asdict(signing))))))
+        return replace(signing, seal=signature_of(_content(json.loads(to_json(asdict(signing))))))
 
     def write(self, folder: Path) -> None:
         """Write ``about.json`` into the folder of a checkpoint."""

@@ -71,7 +71,7 @@ class Worker:
     """The process trains other runs after this one, with the same workers."""
     builder: Builder = field(default_factory=Builder)
     """Builds what the config names."""
-    scrub: Redactor = field(default_factory=Redactor)
+    redact: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of texts."""
     started: float = field(default_factory=time.monotonic)
     life: Life = field(default_factory=Life)
@@ -102,7 +102,7 @@ class Worker:
             TrainingError: It is longer than a line of ``events.jsonl`` may be.
         """
         if self.rank == 0:
-            numbers = {self.scrub(name): float(value) for name, value in metrics.items()}
+            numbers = {self.redact(name): float(value) for name, value in metrics.items()}
             event = Event.at(time.time(), step=step, epoch=epoch, metrics=numbers, values=values)
             event_line(event)  # one that is too long fails here, where it is reported
             self.channel.send(event)

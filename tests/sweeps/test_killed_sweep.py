@@ -64,7 +64,7 @@ def test_a_signal_at_the_end_of_a_trial_ends_the_sweep(monkeypatch, moment):
         return called
 
     place = {
-        "record": "rtrain.sweeps.trial_runner.Telling.ended",
+        "record": "rtrain.sweeps.trial_runner.ForwardingObserver.ended",
         "between": "rtrain.sweeps.executors.in_process.train_trial",
     }[moment]
     monkeypatch.setattr(place, then_ctrl_c(pkgutil.resolve_name(place)))

@@ -15,7 +15,7 @@ from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.run import Run
-from rtrain.runs.signature import is_signed, seal, sign, signing_key
+from rtrain.runs.signature import is_signed, sign, signature_of, signing_key
 from rtrain.testing.damage import Calls, replace_file
 from rtrain.trainers.registry import load_trainer, packages
 from rtrain.trainers.trained import read_about
@@ -142,7 +142,7 @@ def as_before_signatures(checkpoint):
     without_a_signature(checkpoint, "")
     about = json.loads((checkpoint / "about.json").read_text())
     del about["signs_files"], about["seal"]
-    mark = seal(json.dumps(about, sort_keys=True))
+    mark = signature_of(json.dumps(about, sort_keys=True))
     replace_file(checkpoint, "about.json", json.dumps({**about, "seal": mark}).encode())
 
 
@@ -155,7 +155,7 @@ def test_a_pickle_that_this_account_wrote_before_it_signed_files_still_loads(tmp
 
 
 def test_a_worker_signs_without_the_key_of_the_account(tmp_path, monkeypatch):
-    mark = seal("about")
+    mark = signature_of("about")
     key = signing_key(mark)
     as_strangers(monkeypatch, tmp_path)
     signature = sign(key, "files")
@@ -163,7 +163,7 @@ def test_a_worker_signs_without_the_key_of_the_account(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert is_signed(mark, "files", signature)
     assert not is_signed(mark, "other files", signature)
-    assert not is_signed(seal("other"), "files", signature)
+    assert not is_signed(signature_of("other"), "files", signature)
     assert not is_signed("", "files", sign("", "files"))
 
 

@@ -23,7 +23,7 @@ from rtrain.config.compose.nodes import Container, children, joined, plain, unre
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.secrets.masked import mask
 from rtrain.config.secrets.masked_config import mask_in_place, secrets_hidden
-from rtrain.config.secrets.redact import Redactor, scrubber
+from rtrain.config.secrets.redact import Redactor, redactor
 from rtrain.config.targets.moved import with_names_of_now
 
 
@@ -131,7 +131,7 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
     Raises:
         NoPackageError: There is no part ``package``.
     """
-    scrub = secrets_of(cfg)
+    redact = secrets_of(cfg)
     mask_in_place(cfg)
     name = (package or "").rpartition(".")[2]
     with hydra_config(cfg):
@@ -146,11 +146,11 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
                 raise NoPackageError(package, part)
             part = selected
         if not isinstance(part, Container):
-            return scrub(f"{mask(part, name)}\n")
+            return redact(f"{mask(part, name)}\n")
         header = f"# @package {package}\n" if package not in (None, "_global_") else ""
         if not resolve:
             return header + OmegaConf.to_yaml(part)
-        data = scrub.clean_data(mask(OmegaConf.to_container(part, resolve=True, enum_to_str=True), name))
+        data = redact.clean_data(mask(OmegaConf.to_container(part, resolve=True, enum_to_str=True), name))
     dumper = get_omega_conf_dumper()
     return header + yaml.dump(data, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=dumper)
 
@@ -161,7 +161,7 @@ def secrets_of(cfg: DictConfig) -> Redactor:
         true = plain(cfg, _referred_or_text)
         with secrets_hidden(cfg), _untyped_references(cfg), symbolic_environment():
             marked = plain(cfg, _referred_or_text)
-    return scrubber(true, mask(spell_out(marked, escape=False)), {})
+    return redactor(true, mask(spell_out(marked, escape=False)), {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +172,7 @@ class Record:
     """Resolved, but for variables of the environment."""
     yaml: str
     """The text of ``config.yaml``."""
-    scrub: Redactor
+    redact: Redactor
     """Takes the secrets of the job out of texts."""
 
 
@@ -188,15 +188,15 @@ def recorded(cfg: DictConfig, true: dict[str, Any], env: Mapping[str, str]) -> R
     """
     with _hydra_apart(cfg), secrets_hidden(cfg), _untyped_references(cfg), symbolic_environment():
         data = with_names_of_now(plain(cfg, _referred_or_text))
-    scrub = scrubber(true, mask(spell_out(data, escape=False)), env)
+    redact = redactor(true, mask(spell_out(data, escape=False)), env)
     for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
         data.pop(key, None)
-    data = scrub.for_records.clean_data(data)
+    data = redact.for_records.clean_data(data)
     sections = _type_first(mask(spell_out(data, escape=True)))
     return Record(
         resolved=_type_first(mask(spell_out(data, escape=False))),
         yaml="".join(_yaml(pickle.dumps(section)) for section in sections.items()),
-        scrub=scrub,
+        redact=redact,
     )
 
 

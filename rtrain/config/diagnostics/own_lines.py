@@ -71,13 +71,13 @@ def line_of_syntax(error: SyntaxError) -> Line:
     return Line(error.filename or "", error.lineno or 0, "", text.strip(), error.offset or 0, start, start + 1)
 
 
-def own_lines(error: BaseException, scrub: Redactor = NO_SECRETS) -> dict[str, Any]:
+def own_lines(error: BaseException, redact: Redactor = NO_SECRETS) -> dict[str, Any]:
     """Return where an error comes from, as plain data.
 
     Args:
         error: The error, and those that it was raised from. If it passed none of the user's lines, those of the error
             that was being handled are taken.
-        scrub: Takes the secrets of the config out of the lines.
+        redact: Takes the secrets of the config out of the lines.
 
     Returns:
         ``lines``: the user's own, innermost first, or the innermost one of a framework if there are none; ``own``:
@@ -96,12 +96,12 @@ def own_lines(error: BaseException, scrub: Redactor = NO_SECRETS) -> dict[str, A
     told = list(places.values())[:MOST_LINES]
     counts = Counter(_package(frame) for frame in frames if frame not in told)
     num_own = counts.pop(_OWN, 0)
-    lines = [asdict(_line(frame, scrub)) for frame in told]
-    quoted = lines_of(places_in(quoted_traceback(error))[::-1], scrub)
+    lines = [asdict(_line(frame, redact)) for frame in told]
+    quoted = lines_of(places_in(quoted_traceback(error))[::-1], redact)
     if quoted["own"]:  # of another process
         lines, own = [*quoted["lines"], *lines][:MOST_LINES], own or chosen
     facts = {"lines": lines, "own": bool(own), "more": num_own, "folded": dict(counts.most_common())}
-    return {**facts, "causes": _causes(errors, scrub)}
+    return {**facts, "causes": _causes(errors, redact)}
 
 
 def render_lines(facts: Mapping[str, Any], *, folded: bool = True) -> list[str]:
@@ -137,13 +137,13 @@ def _told(error: BaseException) -> list[BaseException]:
     return told
 
 
-def _causes(errors: Sequence[BaseException], scrub: Redactor) -> list[str]:
+def _causes(errors: Sequence[BaseException], redact: Redactor) -> list[str]:
     """Return one line for each error but the first, unless what was said before quotes it."""
     said, out = text_of(errors[0]), []
     for one in errors[1:]:
         text = f"{type(one).__name__}: {first_line(one)}" if text_of(one).strip() else type(one).__name__
         if text not in said and first_line(one) != said.strip():
-            out.append(_safe(text, scrub))
+            out.append(_safe(text, redact))
         said = f"{said}\n{text}"
     return out
 
@@ -183,33 +183,37 @@ def places_in(text: str) -> list[Place]:
     return [(file, int(line), function) for file, line, function in _WRITTEN.findall(text)]
 
 
-def lines_of(places: Sequence[Place], scrub: Redactor = NO_SECRETS) -> dict[str, Any]:
+def lines_of(places: Sequence[Place], redact: Redactor = NO_SECRETS) -> dict[str, Any]:
     """Return what ``own_lines`` does, of a stack that is written out.
 
     Args:
         places: Its frames, innermost first.
-        scrub: Takes the secrets of the config out of the lines.
+        redact: Takes the secrets of the config out of the lines.
     """
     own = [one for one in places if package_of(one[0]) == _OWN]
     told = (own or places[:1])[:MOST_LINES]
     counts = Counter(package_of(one[0]) for one in places if one not in told)
     num_own = counts.pop(_OWN, 0)
-    lines = [asdict(_written_line(*one, scrub)) for one in told]
+    lines = [asdict(_written_line(*one, redact)) for one in told]
     return {"lines": lines, "own": bool(own), "more": num_own, "folded": dict(counts.most_common()), "causes": []}
 
 
-def _written_line(file: str, line: int, function: str, scrub: Redactor) -> Line:
+def _written_line(file: str, line: int, function: str, redact: Redactor) -> Line:
     """Return a place in a file, with its source and without carets."""
-    source = _safe(_source(file, line), scrub).strip()
-    return Line(file=scrub(file), line=line, function=scrub(function), source=source)
+    source = _safe(_source(file, line), redact).strip()
+    return Line(file=redact(file), line=line, function=redact(function), source=source)
 
 
-def _line(frame: TracebackType, scrub: Redactor) -> Line:
+def _line(frame: TracebackType, redact: Redactor) -> Line:
     code = frame.tb_frame.f_code
     number, last, start, end = next(islice(code.co_positions(), frame.tb_lasti // 2, None), (None,) * 4)
     text = _source(code.co_filename, frame.tb_lineno)
-    shown_text = _safe(text, scrub)
-    place: dict[str, Any] = {"file": scrub(code.co_filename), "line": frame.tb_lineno, "function": scrub(code.co_name)}
+    shown_text = _safe(text, redact)
+    place: dict[str, Any] = {
+        "file": redact(code.co_filename),
+        "line": frame.tb_lineno,
+        "function": redact(code.co_name),
+    }
     if shown_text != text or number != frame.tb_lineno or start is None or end is None:
         return Line(**place, source=shown_text.strip())
     indent = len(text) - len(text.lstrip())
@@ -224,10 +228,10 @@ def _characters(text: str, num_bytes: int) -> int:
     return len(text.encode(errors="replace")[:num_bytes].decode(errors="replace"))
 
 
-def _safe(text: str, scrub: Redactor) -> str:
+def _safe(text: str, redact: Redactor) -> str:
     """Return a line without what a terminal obeys, and without secrets, those in the source itself included."""
     plain = "".join(one if one.isprintable() else " " for one in text)
-    clean = without_secrets(scrub(plain))
+    clean = without_secrets(redact(plain))
     return masked_lines(clean)[0][0] if '"' in clean or "'" in clean else clean
 
 

@@ -72,7 +72,7 @@ class Redactor:
 
     @property
     def for_targets(self) -> Redactor:
-        """The scrubber that knows the beginnings of values too: errors of a ``_target_`` name its modules."""
+        """The redactor that knows the beginnings of values too: errors of a ``_target_`` name its modules."""
         modules = {one.rpartition(".")[0] for one in self.values} | {one.partition(".")[0] for one in self.values}
         return Redactor(self.values | {one for one in modules if len(one) >= MIN_LENGTH})
 
@@ -173,7 +173,7 @@ def _members(error: BaseException) -> Iterator[BaseException]:
         yield from _members(one)
 
 
-def scrubber(true: Any, shown: Any, variables: Mapping[str, str]) -> Redactor:
+def redactor(true: Any, shown: Any, variables: Mapping[str, str]) -> Redactor:
     """Return what knows the secrets of a config.
 
     Args:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.tables.casts import cast_table
+from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.in_memory import resident_table
-from rtrain.datasets.tables.na_values import without_na_values
 from rtrain.datasets.tables.predict_rows import arrow_places
 from rtrain.datasets.tables.spec import check_columns, choose_features, used_columns
 from rtrain.errors import DatasetError
@@ -35,8 +34,8 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
     for split, table in parts.items():
         if not table.num_rows:
             raise DatasetError(f"{places[split]}: there are no rows.")
-    parts = {split: without_na_values(table, conf.na_values) for split, table in parts.items()}
-    parts = {split: cast_table(table, conf.dtypes or {}, places[split]) for split, table in parts.items()}
+    adjust = Adjustment(conf.na_values, conf.dtypes)
+    parts = {split: adjust(table, places[split]) for split, table in parts.items()}
     features = choose_features(conf, parts["train"].schema, places["train"])
     for split, table in parts.items():
         check_columns(used_columns(conf, features), table.schema, places[split], "features")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rtrain.datasets.tables.categories import is_text
-from rtrain.datasets.tables.spec import TableFormat
 from rtrain.datasets.tables.spellings import MISSING
 from rtrain.errors import DatasetError
 
@@ -38,42 +35,6 @@ def cast_schema(schema: pa.Schema, dtypes: Mapping[str, str]) -> pa.Schema:
         if name in dtypes:
             schema = schema.set(index, schema.field(index).with_type(_arrow_type(dtypes[name])))
     return schema
-
-
-@dataclass(frozen=True)
-class CastFormat:
-    """Reads tables by another format, and casts their columns."""
-
-    reading: TableFormat
-    dtypes: Mapping[str, str]
-
-    @property
-    def endings(self) -> Sequence[str]:
-        """How the files' names end."""
-        return self.reading.endings
-
-    def schema(self, file: Path) -> pa.Schema:
-        """Return the columns and the types that they are cast to."""
-        return cast_schema(self.reading.schema(file), self.dtypes)
-
-    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
-        """Return the whole file."""
-        return cast_table(self.reading.read(file, columns), self.dtypes, str(file))
-
-    def decoded_bytes(self, file: Path, num_columns: int) -> int:
-        """Return about how large the rows are in memory."""
-        return self.reading.decoded_bytes(file, num_columns)
-
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the keys of the other format, with the file and the row that they begin with."""
-        return [((str(file), row, key), row) for key, row in self.reading.pieces(file)]
-
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """Yield the rows of a part, some at a time."""
-        where, row, key = piece
-        for table in self.reading.batches(key, columns, widened):
-            yield cast_table(table, self.dtypes, where, row)
-            row += table.num_rows
 
 
 def _arrow_type(dtype: str) -> pa.DataType:

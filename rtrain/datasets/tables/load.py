@@ -26,12 +26,11 @@ from rtrain.datasets.splitting.shares import (
     shares,
 )
 from rtrain.datasets.streamed import Fragment, RowFilter, StreamSplit
-from rtrain.datasets.tables.casts import CastFormat
+from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unscaled
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.column_types import check_alike
 from rtrain.datasets.tables.in_memory import label_scan, resident_table, task_of
-from rtrain.datasets.tables.na_values import NaFormat
 from rtrain.datasets.tables.predict_rows import Files, encoding_of
 from rtrain.datasets.tables.preprocessing import fit
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_has, choose_features, used_columns
@@ -54,8 +53,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
     files = files_by_split(conf.path, reading.endings) if files is None else files
-    reading = NaFormat(reading, conf.na_values) if conf.na_values else reading
-    reading = CastFormat(reading, conf.dtypes) if conf.dtypes else reading
+    reading = Adjustment(conf.na_values, conf.dtypes).format(reading)
     features = _checked_features(files, reading, conf)
     num_words = len(features) * (1 if conf.dtype == "float32" else 2) + 1
     size = sum(reading.decoded_bytes(file, num_words) for part in files.values() for file in part)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rtrain.datasets.tables.categories import is_fraction, is_number, is_text
-from rtrain.datasets.tables.spec import TableFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,37 +35,3 @@ def _without(values: pa.ChunkedArray, na_values: Sequence[str]) -> pa.ChunkedArr
         numbers = pa.array([float(one) for one in na_values if is_number(one)], pa.float64())
         return pc.if_else(pc.is_in(values.cast(pa.float64(), safe=False), numbers), None, values)
     return values
-
-
-@dataclass(frozen=True)
-class NaFormat:
-    """Reads tables by another format, and takes some of their values as missing."""
-
-    reading: TableFormat
-    na_values: Sequence[str]
-
-    @property
-    def endings(self) -> Sequence[str]:
-        """How the files' names end."""
-        return self.reading.endings
-
-    def schema(self, file: Path) -> pa.Schema:
-        """Return the columns and their types."""
-        return self.reading.schema(file)
-
-    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
-        """Return the whole file."""
-        return without_na_values(self.reading.read(file, columns), self.na_values)
-
-    def decoded_bytes(self, file: Path, num_columns: int) -> int:
-        """Return about how large the rows are in memory."""
-        return self.reading.decoded_bytes(file, num_columns)
-
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the keys of the other format."""
-        return self.reading.pieces(file)
-
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """Yield the rows of a part, some at a time."""
-        for table in self.reading.batches(piece, columns, widened):
-            yield without_na_values(table, self.na_values)

@@ -14,9 +14,8 @@ from rtrain.datasets.base import Dataset, RawChunk, Source, check_kind
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
-from rtrain.datasets.tables.casts import CastFormat, cast_table
+from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.column_roles import Roles
-from rtrain.datasets.tables.na_values import NaFormat, without_na_values
 from rtrain.datasets.tables.preprocessing import Preprocessing
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_columns, check_has
 from rtrain.datasets.without_effect import as_recorded
@@ -132,7 +131,7 @@ def open_table_rows(
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
     """
     spec = spec_of(encoding, conf)
-    reading = CastFormat(NaFormat(reading, conf.na_values), _dtypes(conf, encoding))
+    reading = Adjustment(conf.na_values, _dtypes(conf, encoding)).format(reading)
     pieces = []
     files = files_by_split(conf.path, reading.endings) if files is None else files
     for part in files.values():
@@ -211,10 +210,9 @@ def open_arrow_rows(
     Raises:
         DatasetError: One lacks a feature or an id, or a value can't be cast.
     """
-    spec, dtypes = spec_of(encoding, conf), _dtypes(conf, encoding)
+    spec, adjust = spec_of(encoding, conf), Adjustment(conf.na_values, _dtypes(conf, encoding))
     places = arrow_places(parts, where)
-    parts = {split: without_na_values(table, conf.na_values) for split, table in parts.items()}
-    tables = [(places[split], cast_table(table, dtypes, places[split])) for split, table in parts.items()]
+    tables = [(places[split], adjust(table, places[split])) for split, table in parts.items()]
     for place, table in tables:
         check_row_columns(table.schema, spec, conf.ids, place)
     return ArrowRows(tuple(tables), spec, tuple(conf.ids))

@@ -11,7 +11,8 @@ from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, S
 from rtrain.datasets.files import files_at, files_fingerprint, local
 from rtrain.datasets.in_memory import fingerprint
 from rtrain.datasets.memory import MemoryChoice, always_resident, choose_memory
-from rtrain.datasets.tables.casts import CastFormat, cast_table
+from rtrain.datasets.tables.adjusted import Adjustment
+from rtrain.datasets.tables.casts import cast_table
 from rtrain.datasets.tables.spec import TableFormat, check_columns, check_has
 from rtrain.datasets.whole.conf import WholeConf, WholeFilesConf
 from rtrain.datasets.whole.splits import FileTable, HeldTable
@@ -29,7 +30,7 @@ def load_files(name: str, reading: TableFormat, conf: WholeFilesConf) -> Dataset
     Raises:
         DatasetError: There are none, a column is missing, or a file can't be read; names it.
     """
-    reading = CastFormat(reading, conf.dtypes) if conf.dtypes else reading
+    reading = Adjustment(dtypes=conf.dtypes).format(reading)
     files = files_at(local(conf.path, reading.endings), reading.endings)
     columns = _columns(reading, files, conf)
     size = sum(reading.decoded_bytes(file, len(columns)) for file in files)

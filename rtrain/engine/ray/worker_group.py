@@ -82,12 +82,12 @@ class KeptGroup(Group):
 
     Args:
         name: As for ``Group``.
-        desk: The actor that they ask for runs; it passes ``next_number`` and ``task`` on to this.
+        task_queue: The actor that they ask for runs; it passes ``next_number`` and ``task`` on to this.
     """
 
-    def __init__(self, name: str, desk: Any) -> None:
+    def __init__(self, name: str, task_queue: Any) -> None:
         super().__init__(name)
-        self._desk = desk
+        self._task_queue = task_queue
         self._number = 0
         self._task: dict[str, Any] | None = None
         self._changed = threading.Condition()
@@ -100,7 +100,7 @@ class KeptGroup(Group):
             self._number, self._task = self._number + 1, task
             self._changed.notify_all()
         lasting = {name: task[name] for name in ("run_dir", "channel")}
-        return None if self.is_there else (train_in_turn, {**lasting, "desk": self._desk})
+        return None if self.is_there else (train_in_turn, {**lasting, "task_queue": self._task_queue})
 
     def is_over(self, seconds: float) -> bool:
         """Wait until all workers are done with the run, or have ended, for some seconds; tell whether they are."""

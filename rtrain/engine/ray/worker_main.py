@@ -42,7 +42,7 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     job: Job = config["job"]
     life = Life()
     try:
-        output = copied_output(rank, channel.send, job.scrub, life)
+        output = copied_output(rank, channel.send, job.redact, life)
         with private_files(job.conf.run.private), output, library_news_unshown():
             worker = _make_worker(config, context, channel, stays=stays, life=life)
             with crash_log(worker.run_dir, rank), _watched(worker, channel):
@@ -56,20 +56,20 @@ def train_in_turn(config: dict[str, Any]) -> None:
     """Train one run after the other, as one of the workers of ``ray.train``, until this process is ended.
 
     Args:
-        config: ``desk``: the actor that knows the runs, as ``worker_group.KeptGroup`` tells them.
+        config: ``task_queue``: the actor that knows the runs, as ``worker_group.KeptGroup`` tells them.
     """
     import ray
 
-    desk, done = config["desk"], 0
+    task_queue, done = config["task_queue"], 0
     while True:
-        number = _next_number(desk, done)
+        number = _next_number(task_queue, done)
         with project_forgotten(), kept_random_numbers():
-            train_on_worker(ray.get(desk.task.remote()), stays=True)
+            train_on_worker(ray.get(task_queue.task.remote()), stays=True)
         gc.collect()
         done = number
 
 
-def _next_number(desk: Any, done: int) -> int:
+def _next_number(task_queue: Any, done: int) -> int:
     """Wait for all ranks to be done with a run, and for the next one; return its number."""
     import ray
     from ray.train.collective import barrier, broadcast_from_rank_zero
@@ -77,7 +77,7 @@ def _next_number(desk: Any, done: int) -> int:
     barrier()
     number = None
     while number is None and ray.train.get_context().get_world_rank() == 0:
-        number = ray.get(desk.next_number.remote(done))
+        number = ray.get(task_queue.next_number.remote(done))
     found: int = broadcast_from_rank_zero(number)
     return found
 

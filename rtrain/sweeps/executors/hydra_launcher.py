@@ -17,7 +17,7 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps.executors.base import TrialListener
-from rtrain.sweeps.trial_runner import Telling, begun
+from rtrain.sweeps.trial_runner import ForwardingObserver, begun
 from rtrain.training import SilentObserver, train_prepared
 from rtrain.variables import arguments_hidden
 
@@ -84,11 +84,11 @@ class HydraLauncherExecutor:
     def _tell(self, number: int, run_dir: Path, error: BaseException | None) -> None:
         facts = None if error is None else {"type": type(error).__name__, "message": str(error)}
         if (run_dir / MANIFEST).exists():
-            run, telling = Run.load(run_dir), Telling(lambda record: self._hearer.hear(number, record))
+            run, forwarding = Run.load(run_dir), ForwardingObserver(lambda record: self._hearer.hear(number, record))
             manifest = run.manifest
             for event in run.events():
-                telling.event(event)
-            telling.ended(run_dir, manifest)
+                forwarding.event(event)
+            forwarding.ended(run_dir, manifest)
             facts = facts and (manifest.error or facts)
         self._hearer.over(number, facts)
 

@@ -10,7 +10,7 @@ from rtrain.errors import RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
-from rtrain.sweeps.trial_runner import Task, Telling, train_trial
+from rtrain.sweeps.trial_runner import ForwardingObserver, Task, train_trial
 
 
 class TrialStop(StopRequest):
@@ -78,14 +78,14 @@ class SequentialExecutor:
         number, plan = self._next
         self._stop = TrialStop(self._sweep)
         task = Task(plan=plan, cluster=None, num_threads=None)
-        telling = Telling(lambda record: self._hearer.hear(number, record))
+        forwarding = ForwardingObserver(lambda record: self._hearer.hear(number, record))
         error: Mapping[str, Any] | None
         try:
             data = self._data.of(plan.composed)
         except RtrainError as raised:
             error = {"type": type(raised).__name__, "message": str(raised)}
         else:
-            error = train_trial(task, data, telling, self._stop)
+            error = train_trial(task, data, forwarding, self._stop)
             self._stop.ending = False
             del data  # or it would outlive the trial
         self._next = None

@@ -29,7 +29,7 @@ from rtrain.runs.records import TrialBeganRecord, TrialDoneRecord, TrialRecord
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
-from rtrain.sweeps.trial_runner import Task, Telling, train_trial
+from rtrain.sweeps.trial_runner import ForwardingObserver, Task, train_trial
 from rtrain.trainers.registry import trainer_of
 from rtrain.variables import drop_arguments
 
@@ -102,7 +102,7 @@ class TrialActor:
             data = None if dataset[0] is None else ray.get(dataset[0])
             if isinstance(data, RtrainError):
                 raise data
-            error = train_trial(task, data, Telling(tell), RemoteStop(channel), self._group)
+            error = train_trial(task, data, ForwardingObserver(tell), RemoteStop(channel), self._group)
         except Exception as raised:  # told as the trial's
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell(TrialDoneRecord(error=error))

@@ -89,7 +89,7 @@ class JaxLearner(Learner):
             evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=everywhere
         )
 
-    def take(self, batch: Batch, step: int) -> Any:
+    def train_step(self, batch: Batch, step: int) -> Any:
         """Do one step; its loss is computed while this returns."""
         self._step, count = step + 1, np.float32(batch.num_global)
         if self._conf.accumulate_steps == 1:
@@ -119,7 +119,7 @@ class JaxLearner(Learner):
             return rows, None
         return (*rows, *self._gathered([np.arange(self._slots) < len(batch.y)])), batch.num_global
 
-    def losses(self, taken: Sequence[Any]) -> list[float]:
+    def step_losses(self, taken: Sequence[Any]) -> list[float]:
         """Return the sums; waits for the devices."""
         return [float(np.asarray(loss)) * num_rows for loss, num_rows in taken]
 
@@ -136,7 +136,7 @@ class JaxLearner(Learner):
     def _gathered(self, own: Sequence[np.ndarray]) -> tuple[Any, ...]:
         return tuple(self._world.gather_rows(values) for values in own)
 
-    def rate(self) -> float | None:
+    def learning_rate(self) -> float | None:
         """Return the learning rate of the next step, if the config says it."""
         return None if self._rate is None else self._rate(self._step)
 
@@ -170,12 +170,12 @@ class JaxLearner(Learner):
         weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
         self._at = jax.device_put((weights, state, arrays.load(folder / TRAINING, self._at[2])), self._world.everywhere)
 
-    def init(self, folder: Path) -> None:
+    def load_weights(self, folder: Path) -> None:
         """Take weights and state."""
         weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
         self._at = jax.device_put((weights, state, self._at[2]), self._world.everywhere)
 
-    def facts(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         """Return device, processes and the size of the model."""
         return {
             "device": str(self._world.devices[self._world.rank]),

@@ -41,7 +41,7 @@ class SklearnLearner(Learner):
         self._rows, self._num_threads = Rows(info), num_threads
         self._sample = np.zeros((0, 0))
 
-    def take(self, batch: Batch, step: int) -> float | None:
+    def train_step(self, batch: Batch, step: int) -> float | None:
         """Fit, or fit on; return the loss of the batch where the estimator tells one."""
         x = self._rows.ready(batch.x)
         self._sample = x[:SAMPLE]
@@ -57,7 +57,7 @@ class SklearnLearner(Learner):
         loss = getattr(self.estimator, "loss_", None)
         return None if loss is None else float(loss) * len(batch.y)
 
-    def losses(self, taken: Sequence[float | None]) -> list[float]:
+    def step_losses(self, taken: Sequence[float | None]) -> list[float]:
         """Return the losses that the estimator told."""
         return [loss for loss in taken if loss is not None]
 
@@ -92,7 +92,7 @@ class SklearnLearner(Learner):
             take_arguments(found, self._built)
         self.estimator = found
 
-    def facts(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         """Return the device and its threads."""
         return {"device": "cpu", "num_threads": self._num_threads}
 

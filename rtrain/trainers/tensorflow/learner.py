@@ -87,7 +87,7 @@ class KerasLearner(Learner):
         self._copies = Copies((*self.model.variables, *optimizer.variables))
         self._move_seeds(world.rank)
 
-    def take(self, batch: Batch, step: int) -> Any:
+    def train_step(self, batch: Batch, step: int) -> Any:
         """Do one step."""
         self._callbacks.begin_step(step)
         x, y, weight = _rows(batch)
@@ -98,7 +98,7 @@ class KerasLearner(Learner):
         self._callbacks.end_step(step, loss)
         return loss, batch.num_global
 
-    def losses(self, taken: Sequence[Any]) -> list[float]:
+    def step_losses(self, taken: Sequence[Any]) -> list[float]:
         """Return the sums; waits for the device."""
         return [float(loss) * num_rows for loss, num_rows in taken]
 
@@ -130,7 +130,7 @@ class KerasLearner(Learner):
             metric.reset_state()
         return found
 
-    def rate(self) -> float | None:
+    def learning_rate(self) -> float | None:
         """Return the learning rate of the next step."""
         return float(self.model.optimizer.learning_rate)
 
@@ -176,7 +176,7 @@ class KerasLearner(Learner):
         self._callbacks.load(folder)
         self._move_seeds(self._world.rank)
 
-    def init(self, folder: Path) -> None:
+    def load_weights(self, folder: Path) -> None:
         """Take the weights."""
         load_weights(self.model, folder, [self.model.optimizer])
 
@@ -191,7 +191,7 @@ class KerasLearner(Learner):
             own[0] += rank * RANK_SEEDS
             state.assign(own)
 
-    def facts(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         """Return the size of the model."""
         return {"device": "gpu" if self._world.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
 

@@ -63,7 +63,7 @@ class TorchLearner(Learner):
         self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task, notice=worker.notice)
         self.optimizer_step.wrapped.train()
 
-    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorLoader:
+    def open_loader(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorLoader:
         """Return the rows as tensors on this rank's device."""
         return open_loader(split, info, self._data, self._conf, self._builder, training=split is self._train)
 
@@ -71,11 +71,11 @@ class TorchLearner(Learner):
         """Seed torch, on the device too."""
         self._data.seed(number)
 
-    def take(self, batch: Step, step: int) -> Tensor:
+    def train_step(self, batch: Step, step: int) -> Tensor:
         """Do one optimizer step; its loss is computed while this returns."""
         return self.optimizer_step.take(batch)
 
-    def losses(self, taken: Sequence[Tensor]) -> list[float]:
+    def step_losses(self, taken: Sequence[Tensor]) -> list[float]:
         """Return the sums; waits for the device."""
         return self._data.sum(torch.stack(list(taken)))
 
@@ -85,7 +85,7 @@ class TorchLearner(Learner):
         self.optimizer_step.wrapped.train()
         return found
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Give every rank the buffers of rank 0."""
         self.state.share_buffers(self.strategy.world)
 
@@ -103,7 +103,7 @@ class TorchLearner(Learner):
         before = read_about(folder).trainer.get("optimizer") or {}
         self.state.change_optimizer(before, self._conf.optimizer or {})
 
-    def init(self, folder: Path) -> None:
+    def load_weights(self, folder: Path) -> None:
         """Take the weights, the averaged ones if there are any."""
         self.strategy.init(self.state, folder)
 
@@ -114,7 +114,7 @@ class TorchLearner(Learner):
         stored = torch.load(folder / TRAINING, map_location="cpu", mmap=True, weights_only=True)
         return EpochProgress(**stored["progress"], metrics=dict(stored["metrics"]))
 
-    def facts(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         """Return device, threads and the size of the model."""
         return {
             "device": str(self._data.device),
@@ -122,7 +122,7 @@ class TorchLearner(Learner):
             "num_parameters": self.strategy.num_parameters(self.state.model),
         }
 
-    def rate(self) -> float:
+    def learning_rate(self) -> float:
         """Return the learning rate of the next step."""
         return float(self.state.optimizer.param_groups[0]["lr"])
 
@@ -134,7 +134,7 @@ class TorchLearner(Learner):
         """Return the module, without what a strategy wraps around it, and the optimizer."""
         return self.state.model, self.state.optimizer
 
-    def watch(self, value: float | None) -> None:
+    def on_evaluation(self, value: float | None) -> None:
         """Move a schedule that watches a metric."""
         if isinstance(self.state.scheduler, ReduceLROnPlateau) and value is not None:
             self.state.scheduler.step(value)

@@ -72,10 +72,10 @@ def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
     ranks = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
     learner = TorchLearner(small, DDP(small.conf, ranks))
     one = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
-    step = next(iter(learner.feed(rows, info, ranks).steps(one)))
+    step = next(iter(learner.open_loader(rows, info, ranks).steps(one)))
     _try_loss_and_metrics(learner, step, small)
     with tried("the first step", info, f"rows of shape {info.input_shape}"):
-        learner.take(step, 0)
+        learner.train_step(step, 0)
     if 1 in _sizes(worker, num_ranks) and is_at_hand(train) and not (conf.sync_batchnorm and num_ranks > 1):
         try_one_row(learner.state.model, step.x, worker, num_ranks)
 

@@ -71,7 +71,7 @@ class TransformersLearner(Learner):
         """Seed torch, on the device too."""
         self._ranks.seed(number)
 
-    def take(self, batch: Batch, step: int) -> Any:
+    def train_step(self, batch: Batch, step: int) -> Any:
         """Do one step; a rank without rows computes one that counts nothing, so that the others need not wait."""
         self._wrapped.train()
         rows = batch if len(batch.y) else self._spare
@@ -118,7 +118,7 @@ class TransformersLearner(Learner):
         gradients = (one.grad for one in self.model.parameters() if one.grad is not None)
         return not self._skips or are_finite(gradients)
 
-    def losses(self, taken: Sequence[Any]) -> list[float]:
+    def step_losses(self, taken: Sequence[Any]) -> list[float]:
         """Return for each step the mean over the places of all ranks, times its rows."""
         means = self._ranks.sum([float(mean) for mean, _ in taken])
         return [mean * rows for mean, (_, rows) in zip(means, taken, strict=True)]
@@ -225,11 +225,11 @@ class TransformersLearner(Learner):
         self._optimizer.load_state_dict(checked_state(self._optimizer, state["optimizer"]))
         self._schedule.load_state_dict(state["schedule"])
 
-    def init(self, folder: Path) -> None:
+    def load_weights(self, folder: Path) -> None:
         """Take the weights, adapters included."""
         load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
 
-    def facts(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         """Return device, threads and the size of the model."""
         parameters = list(self.model.parameters())
         return {
@@ -239,7 +239,7 @@ class TransformersLearner(Learner):
             "num_trained_parameters": sum(one.numel() for one in parameters if one.requires_grad),
         }
 
-    def rate(self) -> float:
+    def learning_rate(self) -> float:
         """Return the learning rate of the next step."""
         return float(self._schedule.get_last_lr()[0])
 

@@ -56,5 +56,5 @@ def _first_step(rows: ResidentSplit, worker: Worker) -> None:
     batch = next(iter(dataset.splits["train"].batches(one)))
     shapes = "texts" if info.dtype == "object" else f"rows of shape {info.input_shape}"
     with tried(f"trainer.model.config: {conf.model.config['model_type']}", info, shapes):
-        learner.take(batch, 0)
+        learner.train_step(batch, 0)
         learner.evaluate([batch])

@@ -82,14 +82,14 @@ def screen(tmp_path, monkeypatch):
     path = tmp_path / "own.py"
     path.write_text(CODE)
 
-    def shown(name, scrub=Redactor(), path=path):  # noqa: B008
+    def shown(name, redact=Redactor(), path=path):  # noqa: B008
         there = {}
         exec(compile(CODE, str(path), "exec"), there)
         try:
             there["outer"](there[name])
         except Exception as error:
             error.__traceback__ = error.__traceback__.tb_next  # without this file
-            return render_lines(own_lines(error, scrub))
+            return render_lines(own_lines(error, redact))
 
     return shown
 

@@ -95,8 +95,8 @@ def test_what_is_decoded_from_a_variable_is_known(project, monkeypatch):
     monkeypatch.setenv("CREDS", "{user: b0bby99, list: [S3cret-2222]}")
     words = ["+vars.a='${oc.decode:${oc.env:SETTINGS}}'", "+vars.b='${oc.decode:${oc.env:CREDS}}'"]
     with Session("digits", words, SCHEMAS) as session:
-        scrub = session.check().scrub
-    assert scrub("S3cret-abc123 S3cret-2222 b0bby99 bob") == "*** *** *** bob"
+        redact = session.check().redact
+    assert redact("S3cret-abc123 S3cret-2222 b0bby99 bob") == "*** *** *** bob"
     assert secrets_in_text('{"api_key": "S3cret", "user": "bob"}') == ["S3cret"]
 
 

@@ -221,7 +221,7 @@ def test_a_reference_shows_no_literal(value, shown):
 def test_the_default_of_a_variable_is_a_secret_in_texts(project):
     composed = check("digits", "+vars.token='${oc.env:NOPE,default-66secret}'")
     assert composed.resolved["vars"] == {"token": "${oc.env:NOPE,***}"}
-    assert composed.scrub("it is default-66secret") == "it is ***"
+    assert composed.redact("it is default-66secret") == "it is ***"
 
 
 def test_what_a_secret_refers_to_is_masked_in_the_record(project):

@@ -47,7 +47,7 @@ def test_a_loaded_estimator_is_not_fitted(tmp_path):
     learner.load(tmp_path)
     assert learner.estimator is not built
     assert learner.estimator.memory is None
-    learner.take(Batch(X, Y, 60), 0)
+    learner.train_step(Batch(X, Y, 60), 0)
     assert learner.estimator is built
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -86,15 +86,19 @@ def test_a_step_that_the_loss_scaling_leaves_out_moves_neither_schedule_nor_aver
     conf = make_conf(model={"_target_": f"{HERE}.Root"}, **keys)
     worker = make_worker(tmp_path, conf, dataset=dataset("gradient", ()))
     with training(worker) as loop:
-        learner, steps = loop.learner, loop.feed.steps(loop._next_pass())
+        learner, steps = loop.learner, loop.train_loader.steps(loop._next_pass())
         state = learner.state
         state.scaler._init_scale = 2.0**127
-        learner.take(next(steps), 0)
+        learner.train_step(next(steps), 0)
         before = [one.clone() for one in state.model.parameters()]
-        assert (learner.rate(), int(state.ema.n_averaged), learner.optimizer_step.num_overflows) == (SGD["lr"], 0, 1)
+        assert (learner.learning_rate(), int(state.ema.n_averaged), learner.optimizer_step.num_overflows) == (
+            SGD["lr"],
+            0,
+            1,
+        )
         state.scaler.update(1.0)
-        learner.take(next(steps), 1)
-        assert learner.rate() < SGD["lr"]
+        learner.train_step(next(steps), 1)
+        assert learner.learning_rate() < SGD["lr"]
         assert (int(state.ema.n_averaged), learner.optimizer_step.num_overflows) == (1, 0)
         assert any((one != old).any() for one, old in zip(state.model.parameters(), before, strict=True))
 

@@ -111,7 +111,7 @@ def _fail(rank, folder, conf, upload, place, failing):
 def _train_until(last, rank, folder, conf, upload, happen):
     """Let something happen before a step, when the checkpoint before it is written."""
     with loop_of(rank, folder, conf, upload) as loop:
-        take = loop.learner.take
+        take = loop.learner.train_step
 
         def take_after(batch, step):
             if step + 1 == last:
@@ -119,7 +119,7 @@ def _train_until(last, rank, folder, conf, upload, happen):
                 happen()
             return take(batch, step)
 
-        loop.learner.take = take_after
+        loop.learner.train_step = take_after
         loop.run()
 
 

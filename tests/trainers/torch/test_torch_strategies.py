@@ -81,7 +81,7 @@ def test_gradients_are_clipped_by_the_norm_of_all_parts(world, tmp_path, strateg
 def _norms(rank, folder, conf, **keys):
     """The norm of the clipped gradients, each put together first."""
     with training(make_worker(folder, conf, rank=rank, world_size=2, **keys)) as loop:
-        learner, step = loop.learner, next(iter(loop.feed.steps(loop._next_pass())))
+        learner, step = loop.learner, next(iter(loop.train_loader.steps(loop._next_pass())))
         learner.optimizer_step._backward(step)
         learner.strategy.clip(list(learner.state.model.parameters()))
         gradients = [parameter.grad for parameter in learner.state.model.parameters()]
@@ -213,7 +213,7 @@ def test_a_block_can_compute_its_activations_twice(tmp_path):
     with training(make_worker(tmp_path / "b", conf, dataset=token_dataset())) as loop:
         for number, block in enumerate(loop.learner.state.model.blocks):
             block.attention_norm.register_forward_hook(lambda *_, number=number: calls.append(number))
-        loop.learner.take(next(iter(loop.feed.steps(loop._next_pass()))), 0)
+        loop.learner.train_step(next(iter(loop.train_loader.steps(loop._next_pass()))), 0)
     assert calls == [0, 1, 1]
     _, found = fit(tmp_path / "c", conf, dataset=token_dataset())
     assert_same(expected, found, **EXACT)

@@ -148,7 +148,7 @@ def test_ranks_that_share_a_stream_end_together_and_evaluate_all_of_it(world, tm
     assert [record.entry["step"] for record in records if isinstance(record, CheckpointRecord)] == [3, 6]
     with training(make_worker(tmp_path, conf, dataset=whole)) as loop:
         assert loop.progress.step == 6
-        expected = loop.learner.evaluate(loop.evaluated.steps(loop._evaluation_pass()))
+        expected = loop.learner.evaluate(loop.eval_loader.steps(loop._evaluation_pass()))
     assert metrics_of(records)["test/loss"] == pytest.approx(expected["loss"], rel=1e-5)
     assert metrics_of(records)["test/accuracy"] == expected["accuracy"]
 

@@ -26,16 +26,16 @@ class Learner(ABC):
     row_counts: str = "num_rows"
     """What the manifest calls the rows of each split that a rank trains on."""
 
-    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> BatchLoader:
-        """Return the rows of a split as ``take`` and ``evaluate`` get them."""
-        return BatchLoader(split, info, ranks)
+    def open_loader(self, split: Split, info: DatasetInfo, ranks: Ranks) -> BatchLoader:
+        """Return the rows of a split as ``train_step`` and ``evaluate`` get them."""
+        return BatchLoader(split, info)
 
     def seed(self, number: int) -> None:  # noqa: B027 (some have no random numbers of their own)
         """Make the framework's random numbers of the next step depend on ``number`` alone."""
 
     @abstractmethod
-    def take(self, batch: Any, step: int) -> Any:
-        """Do one optimizer step of all ranks together; return what ``losses`` makes the loss of.
+    def train_step(self, batch: Any, step: int) -> Any:
+        """Do one optimizer step of all ranks together; return what ``step_losses`` makes the loss of.
 
         Args:
             batch: The rows of this rank, maybe none; ``num_global`` is known.
@@ -44,8 +44,8 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def losses(self, taken: Sequence[Any]) -> list[float]:
-        """Return for each step, of what ``take`` gave, the sum of the losses of the rows of all ranks.
+    def step_losses(self, taken: Sequence[Any]) -> list[float]:
+        """Return for each step, of what ``train_step`` gave, the sum of the losses of the rows of all ranks.
 
         NaN for a step that was left out. Nothing at all where the framework tells no loss.
         """
@@ -54,7 +54,7 @@ class Learner(ABC):
     def evaluate(self, batches: Iterable[Any]) -> dict[str, float]:
         """Return each metric over all rows of all ranks."""
 
-    def settle(self) -> None:  # noqa: B027 (most ranks are alike)
+    def sync(self) -> None:  # noqa: B027 (most ranks are alike)
         """Make ranks alike in what differs while they train; they all call it before each evaluation and checkpoint."""
 
     def non_finite(self) -> set[str]:
@@ -72,7 +72,7 @@ class Learner(ABC):
     def load(self, folder: Path) -> None:
         """Take everything from what a snapshot wrote; on every rank. Executes nothing that is in it."""
 
-    def init(self, folder: Path) -> None:
+    def load_weights(self, folder: Path) -> None:
         """Take only the weights of what a snapshot wrote; on every rank, if the plugin ``can_init``."""
         raise NotImplementedError
 
@@ -81,10 +81,10 @@ class Learner(ABC):
         return EpochProgress.load(folder)
 
     @abstractmethod
-    def facts(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         """Return what the manifest should tell about this worker's training, beside the rows that it saw."""
 
-    def rate(self) -> float | None:
+    def learning_rate(self) -> float | None:
         """Return the learning rate, where there is one."""
         return None
 
@@ -96,7 +96,7 @@ class Learner(ABC):
         """Return what callbacks see as the model, and as its optimizer (None: nothing that they could use)."""
         return None, None
 
-    def watch(self, value: float | None) -> None:  # noqa: B027 (most have no use for it)
+    def on_evaluation(self, value: float | None) -> None:  # noqa: B027 (most have no use for it)
         """See the newest value of the metric that decides the best checkpoint, after each evaluation."""
 
     def end_epoch(self, epoch: int, metrics: Mapping[str, float]) -> str:

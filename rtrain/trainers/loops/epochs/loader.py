@@ -6,22 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, Split
 from rtrain.errors import DatasetError
-from rtrain.trainers.loops.collectives import Ranks
-from rtrain.trainers.loops.tasks import PLACES
 
 
 class BatchLoader:
     """One split."""
 
-    def __init__(self, split: Split, info: DatasetInfo, ranks: Ranks) -> None:
-        self._split, self._ranks, self._name = split, ranks, info.name
-        places = info.input_shape[:1] if info.task in PLACES else ()
-        y = np.zeros((0, *places), "int64" if info.num_classes else "float32")
-        self._empty = Batch(np.zeros((0, *info.input_shape), info.dtype), y, 0)
+    def __init__(self, split: Split, info: DatasetInfo) -> None:
+        self._split, self._name, self._dtype = split, info.name, info.dtype
 
     @property
     def num_rows(self) -> int:
@@ -37,18 +30,26 @@ class BatchLoader:
         return one.layout.own_rows(one.rank, self._split.num_rows)
 
     def steps(self, one: EpochPlan) -> Iterator[Any]:
-        """Yield the batches of one pass; a rank without rows gets empty ones while another one still has some.
+        """Yield the steps of one pass; a rank without rows gets empty ones while another one still has some.
 
         Raises:
             DatasetError: Rows have another type than the dataset's description says: bytes might pass for numbers.
         """
         for batch in self._split.batches(one):
-            if batch.x.dtype != self._empty.x.dtype:
-                raise DatasetError(
-                    f"the rows of {self._name} are {batch.x.dtype}, but its description says {self._empty.x.dtype}.",
-                    "The dataset's source has to give DatasetInfo.dtype as it is.",
-                )
-            yield batch
+            yield self.step(self.as_described(batch))
+
+    def step(self, batch: Batch) -> Any:
+        """Return a batch as the model takes it."""
+        return batch
+
+    def as_described(self, batch: Batch) -> Batch:
+        """Return the batch, whose rows have the type that the dataset's description says; see ``steps``."""
+        if batch.x.dtype != self._dtype:
+            raise DatasetError(
+                f"the rows of {self._name} are {batch.x.dtype}, but its description says {self._dtype}.",
+                "The dataset's source has to give DatasetInfo.dtype as it is.",
+            )
+        return batch
 
 
 def slices(num_rows: int, parts: int) -> list[slice]:

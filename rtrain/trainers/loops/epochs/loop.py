@@ -47,9 +47,9 @@ class EpochLoop:
         worker.checkpoints.group = learner.savers
         self.ranks = ranks
         self.rows_per_step = conf.rows_per_step(ranks.size)
-        self.feed = learner.feed(splits["train"], info, ranks)
+        self.train_loader = learner.open_loader(splits["train"], info, ranks)
         self.split = evaluated_split(conf.evaluate_split, info)
-        self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
+        self.eval_loader = None if self.split is None else learner.open_loader(splits[self.split], info, ranks)
         default = default_monitor(conf.evaluate_split, info)
         monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
         self.progress = self._resumed()
@@ -64,7 +64,7 @@ class EpochLoop:
         folder, weights = self.worker.resume_dir(), self.worker.init_dir()
         if weights is not None:
             with reading(weights):
-                self.learner.init(weights)
+                self.learner.load_weights(weights)
         if folder is None:
             return EpochProgress()
         with reading(folder):
@@ -98,13 +98,13 @@ class EpochLoop:
         progress, one = self.progress, self._next_pass()
         self.meter = self._new_meter()
         self.callbacks.tell(WorkerCallback.epoch_begin)
-        for batch in self.feed.steps(one):
+        for batch in self.train_loader.steps(one):
             reason = self._between_steps()
             if reason:
                 return reason
             self.callbacks.tell(WorkerCallback.step_begin, batch)
             self.learner.seed(seed_step(self.worker.run.seed, self.ranks.rank, progress.step))
-            taken = self.learner.take(batch, progress.step)
+            taken = self.learner.train_step(batch, progress.step)
             progress.step += 1
             progress.step_in_epoch += 1
             self.worker.alive(progress.step)
@@ -119,7 +119,7 @@ class EpochLoop:
 
     def _check_rows(self) -> None:
         """Fail if rows of the epoch that ends came twice or never."""
-        seen, there = self.progress.rows, self.feed.num_rows
+        seen, there = self.progress.rows, self.train_loader.num_rows
         if seen != there:
             raise TrainingError(
                 f"epoch {self.progress.epoch} had {seen} rows, but the train split has {there}.",
@@ -164,11 +164,11 @@ class EpochLoop:
         progress = self.progress
         new = progress.evaluated_step != progress.step
         values: dict[str, float] = {}
-        if new and self.evaluated is not None:
+        if new and self.eval_loader is not None:
             self.meter.look()
             with self.meter.paused():
-                self.learner.settle()
-                values = self.learner.evaluate(self._alive(self.evaluated.steps(self._evaluation_pass())))
+                self.learner.sync()
+                values = self.learner.evaluate(self._alive(self.eval_loader.steps(self._evaluation_pass())))
             if math.isnan(values.get("loss", 0.0)) and self.worker.run.failure.nan_loss == "raise":
                 raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.way_out)
             values = {f"{self.split}/{name}": value for name, value in values.items()}
@@ -194,7 +194,7 @@ class EpochLoop:
         A value is seen once: the loss of an epoch says nothing of the evaluations inside of the next one.
         """
         self.progress.unjudged = []
-        self.learner.watch(self.control.news.get(str(self.control.monitor.name)))
+        self.learner.on_evaluation(self.control.news.get(str(self.control.monitor.name)))
         return self.control.judge(self.progress)
 
     def _report(self, metrics: dict[str, float]) -> None:
@@ -207,7 +207,7 @@ class EpochLoop:
             return
         self.meter.look()
         with self.meter.paused():
-            self.learner.settle()
+            self.learner.sync()
             self.control.check_weights(self.learner.non_finite(), self.learner.way_out)
             self.callbacks.tell(WorkerCallback.before_save)
             self.control.save(self.snapshot)
@@ -220,7 +220,7 @@ class EpochLoop:
         return in_turn(self.learner.snapshot(), *rest)
 
     def _new_meter(self) -> Meter:
-        return Meter(self.worker, self.learner, self.progress, self.feed.num_steps(self.rows_per_step))
+        return Meter(self.worker, self.learner, self.progress, self.train_loader.num_steps(self.rows_per_step))
 
     def _next_pass(self) -> EpochPlan:
         """Return the epoch that begins, or what is left of the one under way."""
@@ -243,7 +243,7 @@ class EpochLoop:
 
     def _describe(self) -> None:
         """Tell the manifest on how much this rank trains."""
-        num_rows = {"train": self.feed.num_own_rows(self._next_pass())}
-        if self.evaluated is not None:
-            num_rows[str(self.split)] = self.evaluated.num_own_rows(self._evaluation_pass())
-        self.worker.describe({**self.learner.facts(), self.learner.row_counts: num_rows})
+        num_rows = {"train": self.train_loader.num_own_rows(self._next_pass())}
+        if self.eval_loader is not None:
+            num_rows[str(self.split)] = self.eval_loader.num_own_rows(self._evaluation_pass())
+        self.worker.describe({**self.learner.describe(), self.learner.row_counts: num_rows})

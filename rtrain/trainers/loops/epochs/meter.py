@@ -51,7 +51,7 @@ class Meter:
         """
         if not self._taken:
             return
-        losses, progress = self._learner.losses(self._taken), self._progress
+        losses, progress = self._learner.step_losses(self._taken), self._progress
         skipped = 0
         for back, loss, num_rows in zip(range(len(losses) - 1, -1, -1), losses, self._rows, strict=False):
             if math.isfinite(loss):
@@ -113,7 +113,7 @@ class Meter:
 
     def _found(self, name: str, loss_sum: float, rows: int) -> dict[str, float]:
         mean = loss_sum / rows if self._has_loss and rows else None
-        found = {name: mean, "train/lr": self._learner.rate()}
+        found = {name: mean, "train/lr": self._learner.learning_rate()}
         return {name: value for name, value in found.items() if value is not None}
 
     def _show(self) -> None:

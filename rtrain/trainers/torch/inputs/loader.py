@@ -66,7 +66,7 @@ class TensorLoader(BatchLoader):
     """
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: TorchRanks, channels_last: bool) -> None:
-        super().__init__(split, info, ranks)
+        super().__init__(split, info)
         self._world = ranks
         self._inputs = Inputs(info, ranks.device, channels_last)
         self._weighted = "weight" in info.columns
@@ -86,18 +86,18 @@ class TensorLoader(BatchLoader):
 
     def steps(self, one: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
-        if self._x is None:
-            yield from map(self._placed, super().steps(one))
-            return
+        return super().steps(one) if self._x is None else self._held_steps(self._x, one)
+
+    def _held_steps(self, held: Tensor, one: EpochPlan) -> Iterator[Step]:
         assert isinstance(self._split, ResidentSplit)
         for rows, num_global in self._split.indices(one):
             index = torch.from_numpy(rows)
-            x = self._inputs.place(self._x.index_select(0, index.to(self._x.device)))
+            x = self._inputs.place(held.index_select(0, index.to(held.device)))
             index = index.to(self._world.device)
             step = Step(self._inputs.ready(x), self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
-    def _placed(self, batch: Batch, x: Tensor | None = None) -> Step:
+    def step(self, batch: Batch, x: Tensor | None = None) -> Step:
         """Return a batch on the device, with ``x`` in place of its own inputs."""
         y, weight = self._inputs.place(target_tensor(batch.y)), batch.weight
         x = self._inputs.place(batch.x if x is None else x)

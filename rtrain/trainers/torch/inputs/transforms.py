@@ -16,7 +16,6 @@ from rtrain.config.targets.importing import raised_at
 from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit, Split, share_of
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import ConfigError
-from rtrain.trainers.loops.epochs.loader import BatchLoader
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.loader import Step, TensorLoader
@@ -108,12 +107,12 @@ class TransformedLoader(TensorLoader):
     def steps(self, one: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
         start = one.skip_rows
-        for batch in BatchLoader.steps(self, one):
+        for batch in map(self.as_described, self._split.batches(one)):
             own = slice(*(start + border for border in share_of(batch.num_global, one.rank, one.world_size)))
             seeds = _seeds((one.seed, one.epoch), np.arange(own.start, own.stop)) if self._is_random else None
             start += batch.num_global
             x = self._transform(as_tensor(batch.x), seeds)
-            yield self._placed(batch, x if len(batch.y) else self._nothing)
+            yield self.step(batch, x if len(batch.y) else self._nothing)
 
 
 def open_loader(

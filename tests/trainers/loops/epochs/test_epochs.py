@@ -44,12 +44,12 @@ class Noting(Learner):
     def __init__(self, rank):
         self.rank, self.taken = rank, []
 
-    def take(self, batch, step):
+    def train_step(self, batch, step):
         # What is drawn is looked at on one rank only: threads share their random numbers.
         self.taken.append((step, batch.y.tolist(), (random.random(), np.random.random())))
         return len(batch.y)
 
-    def losses(self, taken):
+    def step_losses(self, taken):
         return [0.0] * len(taken)
 
     def evaluate(self, batches):
@@ -63,7 +63,7 @@ class Noting(Learner):
     def load(self, folder):
         pass
 
-    def facts(self):
+    def describe(self):
         return {}
 
 

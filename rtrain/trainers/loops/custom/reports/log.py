@@ -61,17 +61,17 @@ class ReportLog:
         self.progress.step, self.progress.metrics = step, {**self._late, **numbers}
         self._late = {}
         self.worker.report(numbers, step=step, epoch=epoch, values=values)
-        facts = fields_of(numbers, values, metrics_as_reported(metrics, self.worker.scrub))
+        facts = fields_of(numbers, values, metrics_as_reported(metrics, self.worker.redact))
         facts |= {"step": step, "epoch": epoch, "score": self._monitor.score(numbers)}
         return {**facts, "report": self.number, "seconds": self._control.signal.seconds}
 
     def add(self, record: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
         """Send metrics of a checkpoint that came later, and return the fields of its record that they change."""
-        numbers, values = split_metrics(metrics, self.worker.scrub)
+        numbers, values = split_metrics(metrics, self.worker.redact)
         self.worker.report(numbers, step=record["step"], epoch=record["epoch"], values=values)
         self._late |= numbers
         every = {**record["metrics"], **numbers}
-        own = {**metrics_of(record), **metrics_as_reported(metrics, self.worker.scrub)}
+        own = {**metrics_of(record), **metrics_as_reported(metrics, self.worker.redact)}
         facts = fields_of(every, {**record.get("values", {}), **values}, own)
         return {**facts, "score": self._monitor.score(every)}
 

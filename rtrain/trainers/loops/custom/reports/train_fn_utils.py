@@ -103,11 +103,11 @@ class _Reports(TrainFnUtils):
         check_wishes(checkpoint_upload_mode, checkpoint_upload_fn)
         asked = validation_of(self.worker, validation)
         # On all ranks: what one of them refuses, no other waits for.
-        parts = (*split_metrics(metrics, self.worker.scrub), metrics)
+        parts = (*split_metrics(metrics, self.worker.redact), metrics)
         in_place = checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD
         if in_place:  # it has its name
             checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
-        check_name(checkpoint_dir_name, self.worker.scrub)
+        check_name(checkpoint_dir_name, self.worker.redact)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
         self.worker.checkpoints.thread.wait()

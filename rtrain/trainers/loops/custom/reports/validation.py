@@ -108,7 +108,7 @@ def _can_be_kept(asked: Mapping[str, Any], worker: Worker) -> bool:
         text = json.dumps(asked)
     except (TypeError, ValueError):
         return False
-    return bool(json.loads(text) == asked and worker.scrub(text) == text)
+    return bool(json.loads(text) == asked and worker.redact(text) == text)
 
 
 def _validated(worker: Worker, validate: Callable[[], Any], seconds: float | None) -> Validated:
@@ -126,7 +126,7 @@ def _validated(worker: Worker, validate: Callable[[], Any], seconds: float | Non
         return Validated(ReportedCheckpointStatus.VALIDATION_TIMEOUT, {})
     if isinstance(found[0], Mapping):
         return Validated(ReportedCheckpointStatus.VALIDATED, found[0])
-    worker.notice(f"a validation failed: {type(found[0]).__name__}: {worker.scrub(first_line(found[0]))}")
+    worker.notice(f"a validation failed: {type(found[0]).__name__}: {worker.redact(first_line(found[0]))}")
     return Validated(ReportedCheckpointStatus.VALIDATION_FAILED, {})
 
 

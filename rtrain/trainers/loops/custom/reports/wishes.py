@@ -14,7 +14,7 @@ MAX_NAME_BYTES = 200
 """Of the folder of a checkpoint: a number and a temporary name's ending may follow, and file systems allow 255."""
 
 
-def check_name(name: Any, scrub: Redactor) -> None:
+def check_name(name: Any, redact: Redactor) -> None:
     """Refuse a name that a folder can't have, or that is a secret.
 
     Raises:
@@ -22,7 +22,7 @@ def check_name(name: Any, scrub: Redactor) -> None:
     """
     if name is None:
         return
-    clean = scrub(str(name))
+    clean = redact(str(name))
     if not isinstance(name, str) or not is_plain_name(name or "x") or name.startswith(".") or not name.isprintable():
         raise TrainingError(f"checkpoint_dir_name={clean!r} is not a plain folder name.", "Name it by the step.")
     if len(name.encode()) > MAX_NAME_BYTES:

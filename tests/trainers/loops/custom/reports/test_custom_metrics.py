@@ -140,8 +140,8 @@ def test_no_name_of_a_metric_holds_a_secret():
 
 
 def test_no_checkpoint_is_named_by_a_secret():
-    scrub = Redactor(frozenset({"S3cret-1"}))
-    check_name("ck-1", scrub)
+    redact = Redactor(frozenset({"S3cret-1"}))
+    check_name("ck-1", redact)
     with pytest.raises(TrainingError) as raised:
-        check_name("ck-S3cret-1", scrub)
+        check_name("ck-S3cret-1", redact)
     assert "S3cret-1" not in str(raised.value)

@@ -130,7 +130,7 @@ def test_passwords_in_their_urls_are_not_written(project):
     with Session(str(config), (), schemas()) as session:
         composed = session.check()
     assert "hidden" not in composed.yaml
-    assert composed.scrub("hidden") != "hidden"
+    assert composed.redact("hidden") != "hidden"
 
 
 def test_a_server_of_their_own_needs_permission(project):

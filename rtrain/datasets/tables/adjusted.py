@@ -1,0 +1,71 @@
+"""Tables as the config wants them: which values are missing (``na_values``), and types of columns (``dtypes``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.tables.casts import cast_schema, cast_table
+from rtrain.datasets.tables.na_values import without_na_values
+from rtrain.datasets.tables.spec import TableFormat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """What happens to each table that is read."""
+
+    na_values: Sequence[str] = ()
+    dtypes: Mapping[str, str] | None = None
+
+    def __call__(self, table: pa.Table, where: str, first_row: int = 0) -> pa.Table:
+        """Return the table, some of whose values are missing and whose columns are cast.
+
+        Raises:
+            DatasetError: A value can't be taken as its type; names ``where``, column and row.
+        """
+        return cast_table(without_na_values(table, self.na_values), self.dtypes or {}, where, first_row)
+
+    def format(self, reading: TableFormat) -> TableFormat:
+        """Return a format whose tables are adjusted; the same one if there is nothing to do."""
+        return AdjustedFormat(reading, self) if self.na_values or self.dtypes else reading
+
+
+@dataclass(frozen=True)
+class AdjustedFormat:
+    """Reads tables by another format, and adjusts them."""
+
+    reading: TableFormat
+    adjust: Adjustment
+
+    @property
+    def endings(self) -> Sequence[str]:
+        """How the files' names end."""
+        return self.reading.endings
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns and the types that they are cast to."""
+        return cast_schema(self.reading.schema(file), self.adjust.dtypes or {})
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return the whole file."""
+        return self.adjust(self.reading.read(file, columns), str(file))
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return about how large the rows are in memory."""
+        return self.reading.decoded_bytes(file, num_columns)
+
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
+        """Return the keys of the other format, with the file and the row that they begin with."""
+        return [((str(file), row, key), row) for key, row in self.reading.pieces(file)]
+
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """Yield the rows of a part, some at a time."""
+        where, row, key = piece
+        for table in self.reading.batches(key, columns, widened):
+            yield self.adjust(table, where, row)
+            row += table.num_rows
