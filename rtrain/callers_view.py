@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rtrain.errors import RtrainError
-from rtrain.interrupts import imports_finished
+from rtrain.process.interrupts import imports_finished
 from rtrain.runs.run import Run
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from rtrain.config.files.locations import shown
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import RtrainError
-from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import unshare
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import ProgressRecord
+from rtrain.text.printable import printable
 
 NAME = "driver.log"
 _LOGGERS = ("rtrain", "ray")

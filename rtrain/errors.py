@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 MAX_LINE = 1_000
 """Characters of a line that an error about a config shows."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.files.locations import shown
-from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.written_files import COPIES, names_text
 from rtrain.storage.stores import is_url
+from rtrain.text.printable import printable
 
 DIGITS = 4
 SPEED = "train/rows_per_second"

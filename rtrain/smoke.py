@@ -24,11 +24,11 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError
-from rtrain.interrupts import stopped_after
-from rtrain.preparation import DATA_CPUS
+from rtrain.process.interrupts import stopped_after
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.training import SilentObserver, fit_session
+from rtrain.training.fit import SilentObserver, fit_session
+from rtrain.training.preparation import DATA_CPUS
 
 ROOT_DIR = "runs/smoke"
 """Where the runs are recorded."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.config.diagnostics.meant.words import _read
+from rtrain.config.diagnostics.meant.keys.words import _read
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.datasets.registry import load_source

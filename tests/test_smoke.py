@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 import rtrain.smoke
-from rtrain import interrupts, plugins
+from rtrain import plugins
 from rtrain.cli.app import run
 from rtrain.errors import ConfigError
-from rtrain.interrupts import stop_on_signals, stopped_after
+from rtrain.process import interrupts
+from rtrain.process.interrupts import stop_on_signals, stopped_after
 from rtrain.smoke import find_smokes, run_smokes
 
 TREES = """\

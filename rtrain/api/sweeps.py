@@ -14,7 +14,7 @@ from rtrain.config.session import Session
 from rtrain.displays.notebook import sweep_display
 from rtrain.schemas import schemas
 from rtrain.sweeps.sweep import run_sweep
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 
 def sweep(

@@ -15,13 +15,13 @@ from rtrain.config.files.locations import shown
 from rtrain.config.session import Session
 from rtrain.displays.notebook import WarningObserver, run_display
 from rtrain.errors import ConfigError
-from rtrain.from_store import local_run
 from rtrain.history.references import run_or_url
-from rtrain.interrupts import AT_ONCE, BY_CTRL_C
+from rtrain.process.interrupts import AT_ONCE, BY_CTRL_C
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import is_sweep
-from rtrain.training import SilentObserver, fit_session, resuming_session
+from rtrain.training.fit import SilentObserver, fit_session, resuming_session
+from rtrain.training.local_copy import local_run
 
 
 def fit(

@@ -17,7 +17,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, interrupt.receive)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # called last: Python would end by the signal
         sys.unraisablehook = interrupt.renew
-    from rtrain.terminal import Notes, open_streams
+    from rtrain.process.terminal import Notes, open_streams
 
     open_streams()
     logging.getLogger("rtrain").addHandler(Notes(logging.WARNING))

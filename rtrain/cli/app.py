@@ -18,8 +18,8 @@ from rtrain.cli.usage.dashes import WithOverrides
 from rtrain.cli.usage.errors import HELP, Command, Group
 from rtrain.cli.usage.say_error import say_error
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.terminal import say
-from rtrain.variables import arguments_hidden
+from rtrain.process.terminal import say
+from rtrain.process.variables import arguments_hidden
 
 app = typer.Typer(
     name="rtrain",

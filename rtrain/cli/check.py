@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rtrain.cli.arguments import Config, ConfigDir, Overrides, with_short_names
-from rtrain.printable import printable
-from rtrain.terminal import say
+from rtrain.process.terminal import say
+from rtrain.text.printable import printable
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
@@ -43,9 +43,9 @@ def check(
 
 def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     """Check what a command asks for, and print what was found to be right."""
-    from rtrain.checking import check_session
     from rtrain.displays.run import make_display
     from rtrain.run_lines import is_own_loop
+    from rtrain.training.checking import check_session
 
     with make_display() as display:
         job = check_session(session, display, multirun=multirun, with_data=with_data)

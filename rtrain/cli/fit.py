@@ -10,7 +10,7 @@ import typer
 
 from rtrain.cli.arguments import Config, ConfigDir, Overrides, with_short_names
 from rtrain.cli.check import check_and_say
-from rtrain.terminal import check_written
+from rtrain.process.terminal import check_written
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
@@ -81,7 +81,7 @@ def fit(
 
 def _train(session: Session, multirun: bool) -> None:
     from rtrain.displays.run import make_display
-    from rtrain.training import fit_session
+    from rtrain.training.fit import fit_session
 
     if multirun:
         from rtrain.cli.sweep import train_sweep

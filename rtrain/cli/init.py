@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.terminal import say, say_as_it_is
+from rtrain.process.terminal import say, say_as_it_is
 
 
 def init(

@@ -11,8 +11,8 @@ import typer
 
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
-from rtrain.terminal import check_written, say
-from rtrain.wrapping import room
+from rtrain.process.terminal import check_written, say
+from rtrain.text.wrapping import room
 
 if TYPE_CHECKING:
     from rtrain.plugins import PluginInfo

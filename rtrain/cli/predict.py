@@ -9,7 +9,7 @@ import typer
 
 from rtrain.cli.runs.arguments import RUN_HELP
 from rtrain.config.files.locations import shown
-from rtrain.terminal import check_written, say, say_as_it_is
+from rtrain.process.terminal import check_written, say, say_as_it_is
 
 if TYPE_CHECKING:
     from rtrain.evaluation import Evaluation
@@ -40,8 +40,8 @@ def predict(
 ) -> None:
     """Predict every row that the dataset names, with the model of RUN alone."""
     from rtrain.history.references import find_model
-    from rtrain.interrupts import ended_by_sigterm
     from rtrain.prediction import write_predictions
+    from rtrain.process.interrupts import ended_by_sigterm
     from rtrain.trainers.trained import find_checkpoint
 
     place = find_model(run)
@@ -69,8 +69,8 @@ def evaluate(
 
     from rtrain.evaluation import measure
     from rtrain.history.references import find_model
-    from rtrain.interrupts import ended_by_sigterm
     from rtrain.prediction.output import check_folder
+    from rtrain.process.interrupts import ended_by_sigterm
     from rtrain.runs.filesystem.files import to_json, write_atomic
 
     if output is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rtrain.cli.usage.errors import Command, Group
-from rtrain.terminal import check_written, say, say_as_it_is
+from rtrain.process.terminal import check_written, say, say_as_it_is
 
 recipes = typer.Typer(
     cls=Group, help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True

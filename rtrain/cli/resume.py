@@ -35,8 +35,8 @@ def resume(
         resume_sweep(folder, overrides or [], trust=trust)
         return
     from rtrain.displays.run import make_display
-    from rtrain.from_store import local_run
-    from rtrain.training import fit_session, resuming_session
+    from rtrain.training.fit import fit_session, resuming_session
+    from rtrain.training.local_copy import local_run
 
     with make_display() as display:
         run_dir = local_run(run, display.notice, trust=trust)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.terminal import check_written
+from rtrain.process.terminal import check_written
 
 
 def schema(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rtrain.config.files.locations import shown
-from rtrain.terminal import say
+from rtrain.process.terminal import say
 
 if TYPE_CHECKING:
     from rtrain.smoke import Outcome

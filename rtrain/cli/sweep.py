@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rtrain.cli.usage.errors import Command, Group
-from rtrain.terminal import say
+from rtrain.process.terminal import say
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session

@@ -17,7 +17,7 @@ from typing import Any
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
-from rtrain.variables import variables_set
+from rtrain.process.variables import variables_set
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -20,7 +20,7 @@ from rtrain.config.compose.hydra_parts import check_hydra, hydra_config
 from rtrain.config.compose.request import prepare
 from rtrain.config.compose.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
 from rtrain.config.compose.resolvers import named_variables, register_resolvers
-from rtrain.config.compose.store import DEFAULT_PLUGINS, open_keys, store_schemas
+from rtrain.config.compose.sources.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.hydra_settings import refuse_unused_settings
 from rtrain.config.diagnostics.idle import check_idle

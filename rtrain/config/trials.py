@@ -27,7 +27,7 @@ from rtrain.config.compose.search_space import (
     with_params,
     with_zip,
 )
-from rtrain.config.compose.store import BASE
+from rtrain.config.compose.sources.store import BASE
 from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.diagnostic import command_with
 from rtrain.config.diagnostics.screen import CliWord, render

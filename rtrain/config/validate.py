@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
+from rtrain.config.compose.sources.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
 from rtrain.config.schema import RtrainConf, Schemas

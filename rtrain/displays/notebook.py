@@ -9,7 +9,7 @@ from rtrain.config.calls.call import Call, in_python
 from rtrain.displays.run import PlainDisplay, PlainLines
 from rtrain.runs.recorder import Observer
 from rtrain.sweeps.observer import SweepObserver
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 
 def run_display(quiet: bool | None, call: Call) -> Observer | None:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.printable import printable
 from rtrain.run_lines import SPEED, Limits, number_text, place_and_rest, told_once
 from rtrain.runs.events import Event
+from rtrain.text.printable import printable
 
 MOST_LINES = 100
 """Lines of a run that are shown however fast it is; a tenth of those after them are, and so on."""

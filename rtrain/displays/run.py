@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rtrain.displays.report_lines import Thinning
-from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import ProgressRecord
+from rtrain.text.printable import printable
 
 
 @contextmanager

@@ -28,13 +28,13 @@ from rich.table import Table
 from rich.text import Text
 
 from rtrain.displays.report_lines import ReportColumns, Thinning
-from rtrain.printable import printable
 from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, number_text, place_and_rest, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import ProgressRecord
-from rtrain.wrapping import wrapped
+from rtrain.text.printable import printable
+from rtrain.text.wrapping import wrapped
 
 STATUS_COLOURS = {"succeeded": "green", "failed": "red"}
 """Others are yellow: the run can be resumed."""

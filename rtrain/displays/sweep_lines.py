@@ -14,7 +14,6 @@ from rtrain.config.value_types.numeric import is_number
 from rtrain.displays.run import PlainLines
 from rtrain.errors import RtrainError
 from rtrain.history.query.columns import short_key
-from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import read_text
@@ -26,6 +25,7 @@ from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import OVER, Trial
 from rtrain.sweeps.unjudged import judging
+from rtrain.text.printable import printable
 
 MISSING = "-"
 DAMAGED = "damaged"

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from rtrain.displays.run_live import LiveScreen, clock, plain
 from rtrain.displays.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
-from rtrain.printable import printable
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
+from rtrain.text.printable import printable
 
 MAX_ROWS = 20
 LINES_AROUND = 6

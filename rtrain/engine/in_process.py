@@ -9,7 +9,7 @@ from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.run_worker import choose_checkpoint, run_worker
 from rtrain.errors import RtrainError, TrainingError, in_brief, said_by
-from rtrain.interrupts import StopRequest, is_by_signal
+from rtrain.process.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import FailureKind, RunRecord

@@ -19,7 +19,7 @@ from rtrain.datasets.tables.categories import (
 )
 from rtrain.datasets.tables.column_types import is_nested, is_numeric
 from rtrain.datasets.tables.spellings import is_mark
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

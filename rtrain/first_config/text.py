@@ -12,7 +12,7 @@ import yaml
 
 from rtrain.first_config.columns import LEFT_OUT, NAME, Column
 from rtrain.first_config.look import Found
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 RARE = 0.1
 """Share of the rows below which a class is rare: accuracy says little then."""

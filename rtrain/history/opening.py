@@ -12,7 +12,7 @@ from rtrain.history.index import read_row
 from rtrain.history.places import Place, find_places
 from rtrain.history.references import existing_run, find_run, is_a_sweep
 from rtrain.history.rows import Row, read_facts
-from rtrain.history.watching import Watched, WatchedHere
+from rtrain.history.running.watching import Watched, WatchedHere
 from rtrain.storage.stores import is_url, shown
 
 

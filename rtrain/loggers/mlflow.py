@@ -18,8 +18,8 @@ from typing import Annotated, Any
 from rtrain.config.value_types.texts import one_of
 from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, Outcome, SystemSample, cut
+from rtrain.process.variables import variables_set
 from rtrain.runs.events import Event
-from rtrain.variables import variables_set
 
 NAME, PARAMETER, TAG = 250, 6000, 5000
 """How long MLflow lets names, values of parameters and of tags be."""

@@ -22,12 +22,12 @@ from rtrain.cluster.scaling import check_feasible, cluster_cpus, threads_per_wor
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError, first_line
-from rtrain.interrupts import renew_sigterm
 from rtrain.prediction.scoring import Answer, Failure, PredictionTask, read_chunks
-from rtrain.preparation import DATA_CPUS
+from rtrain.process.interrupts import renew_sigterm
+from rtrain.process.variables import drop_arguments
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
-from rtrain.variables import drop_arguments
+from rtrain.training.preparation import DATA_CPUS
 
 MAX_READ_TASKS = 256
 BLOCK_BYTES = 4 << 20

@@ -13,11 +13,11 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
-from rtrain.printable import printable
 from rtrain.runs.filesystem.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import check_files, utc_now
 from rtrain.runs.signature import is_signed, sign
+from rtrain.text.printable import printable
 
 RECORD_NAME = "checkpoint.json"
 SIGNS = {"max": 1, "min": -1, "newest": 0}

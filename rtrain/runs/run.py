@@ -9,11 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rtrain.printable import printable
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.liveness import KILLED, is_killed
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.text.printable import printable
 
 NOT_SHOWN = ("train/lr", "train/rows_per_second")
 MOST_METRICS = 4

@@ -16,8 +16,6 @@ from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
-from rtrain.preparation import check_job, check_room
-from rtrain.resuming import differences, may_change_anyway, newer_keys
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.searches.base import Objective, Point, Search
@@ -28,7 +26,9 @@ from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import has_own_loop, trainer_of
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
+from rtrain.training.preparation import check_job, check_room
+from rtrain.training.resuming import differences, may_change_anyway, newer_keys
 
 MAX_TRIES = 1000
 """Proposals in a row that are excluded, or were made before, after which a search is taken to have no more."""

@@ -14,7 +14,7 @@ from rtrain.cluster.ray_cluster import StartingCluster, connect
 from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError
-from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.process.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import private_files

@@ -16,9 +16,7 @@ from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
 from rtrain.engine.ray.worker_group import Group
 from rtrain.errors import NoRoomError, RtrainError, TrainingError
-from rtrain.interrupts import StopRequest
-from rtrain.preparation import Prepared, check_job, check_run_storage
-from rtrain.resuming import Resumption, find_resumption
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.lock import is_locked
@@ -26,7 +24,9 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.sweeps.record.sweep_record import best_of
-from rtrain.training import train_prepared
+from rtrain.training.fit import train_prepared
+from rtrain.training.preparation import Prepared, check_job, check_run_storage
+from rtrain.training.resuming import Resumption, find_resumption
 
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.2

@@ -13,8 +13,8 @@ from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint,
 from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.importing import raised_at
 from rtrain.errors import ConfigError, TrainingError, first_line
-from rtrain.interrupts import StopRequest
 from rtrain.loggers.base import LoggedRun, Outcome
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.events import Event, events_file
 from rtrain.runs.manifest import Manifest

@@ -6,9 +6,9 @@ from rtrain.config.diagnostics.idle import check_with_rows
 from rtrain.config.needs import Way
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
-from rtrain.preparation import load_dataset
 from rtrain.schemas import schemas
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
+from rtrain.training.preparation import load_dataset
 
 STEPS = "before so many steps are taken"
 EVALUATIONS = "before so many evaluations in a row"

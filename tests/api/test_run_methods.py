@@ -19,7 +19,7 @@ import rtrain
 from rtrain.config.calls.call import Call
 from rtrain.displays.notebook import WarningObserver
 from rtrain.sweeps.record.folder import resuming_session
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 QUICK = {"num_workers": 0, "epochs": 2, "dataset.limit": 100}
 

@@ -21,13 +21,13 @@ from rtrain.displays.sweep_lines import PlainSweepDisplay
 from rtrain.displays.sweep_live import LiveSweepDisplay
 from rtrain.history.comparison import Comparison
 from rtrain.history.index import read_row
-from rtrain.printable import printable
+from rtrain.process.terminal import say
 from rtrain.runs.events import Event
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
-from rtrain.terminal import say
 from rtrain.testing.workers import make_manifest
+from rtrain.text.printable import printable
 
 EVIL = "\x1b]0;owned\x07\x9b2J\r\x08\u202e\ud800[bold]x[/bold][link=file:///etc]y[/link] :smile:"
 SPELLED = printable(EVIL)

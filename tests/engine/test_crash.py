@@ -11,9 +11,9 @@ import pytest
 from rtrain.config.run_conf import FailureConf
 from rtrain.engine.crash import read_crash
 from rtrain.engine.failures import Retries, ending_of, told
-from rtrain.recording import how_it_was_cut_off
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import WorkerFailure
+from rtrain.training.recording import how_it_was_cut_off
 
 CODE = """
 import ctypes

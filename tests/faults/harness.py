@@ -30,7 +30,7 @@ MLP = ("mlp", *WORDS)
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
-        *("rtrain.training", "rtrain.trainers.torch.loop", "rtrain.engine.in_process", "sklearn"),
+        *("rtrain.training.fit", "rtrain.trainers.torch.loop", "rtrain.engine.in_process", "sklearn"),
         *("rtrain.trainers.loops.custom.loop", "ray.train.torch"),
         *("torch._dynamo", "hydra._internal.hydra", "rtrain.cli.fit"),  # the first optimizer imports Dynamo for seconds
     ]
@@ -134,7 +134,7 @@ class LostTerminal:
 
     def watch(self, folder: str) -> None:
         """Put it in place of stdout, as the command finds its streams."""
-        from rtrain.terminal import open_streams
+        from rtrain.process.terminal import open_streams
 
         if self.kind == "closed":
             for stream in (0, 1, 2):

@@ -18,10 +18,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from rtrain.cli.app import run
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
-from rtrain.preparation import check_job, load_dataset
 from rtrain.run_lines import next_command
 from rtrain.schemas import schemas
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
+from rtrain.training.preparation import check_job, load_dataset
 
 ROWS = 300
 

@@ -12,7 +12,7 @@ from made_runs import NOON, make_run, make_sweep
 
 from rtrain.cli.app import run
 from rtrain.history.opening import opened, watched
-from rtrain.history.watching import watch
+from rtrain.history.running.watching import watch
 from rtrain.runs.events import Event, event_line
 from rtrain.storage.events_copy import EventsCopy
 from rtrain.storage.folders import open_folder

@@ -17,7 +17,7 @@ from rtrain.runs.records import AttemptRecord
 from rtrain.runs.run import Run
 from rtrain.runs.verify import MOST_LINES, verify_run
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 DAMAGES = {
     "no UTF-8": b"\xff\xfe\x00",

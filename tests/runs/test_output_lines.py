@@ -8,7 +8,7 @@ from rtrain.runs.output_lines import OutputLines
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import LogRecord
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 
 def fed(lines, *texts, rank=0):

@@ -15,7 +15,7 @@ from rtrain.runs.logs import MOST_OPEN
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import AttemptRecord, LogRecord, NoticeRecord, ProgressRecord
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 METRICS = Event.at(0.0, step=1, epoch=0, metrics={"train/loss": 1.0})
 PROGRESS = ProgressRecord(step=1, epoch=0, steps_per_epoch=None, rows=1)

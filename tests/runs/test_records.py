@@ -31,7 +31,7 @@ from rtrain.runs.records import (
     to_wire,
 )
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 DOCS = Path(__file__).parents[2] / "docs"
 CHECKPOINT = {"name": "epoch-0001-step-00000004", "step": 4, "epoch": 1, "metrics": {}, "score": None, "files": {}}

@@ -30,7 +30,7 @@ from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps.record.folder import opened
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 FILES = (
     *(".lock", "manifest.json", "config.yaml", "events.jsonl", ".hydra", ".hydra/config.yaml", "logs"),

@@ -11,7 +11,7 @@ from rtrain.runs.events import Event
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.verify import check_whole, newest_whole, set_aside, verify_run
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 
 @pytest.fixture

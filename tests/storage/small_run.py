@@ -14,7 +14,7 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import CheckpointRecord
 from rtrain.storage.folders import Folder, read_json
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 CONFIG = "trainer: {type: none}\n"
 

@@ -21,7 +21,7 @@ from rtrain.errors import ConfigError
 from rtrain.runs.verify import verify_run
 from rtrain.schemas import schemas
 from rtrain.storage.fetching import fetch_run, stored_run
-from rtrain.training import SilentObserver, fit_session
+from rtrain.training.fit import SilentObserver, fit_session
 
 TRAINING = [
     "dataset=digits",

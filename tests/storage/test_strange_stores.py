@@ -13,12 +13,12 @@ from strange import KINDS, guarded, put_strange
 
 from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
-from rtrain.from_store import root_of
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.events import Event, read_events, write_events
 from rtrain.runs.signature import with_signature
 from rtrain.storage.fetching import fetch_run, is_alive, stored_run
 from rtrain.storage.folders import DiskFolder, read
+from rtrain.training.local_copy import root_of
 
 SECRET = "three years of work"
 

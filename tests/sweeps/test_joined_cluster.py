@@ -14,7 +14,7 @@ from rtrain.sweeps import resources
 from rtrain.sweeps.executors import ray as executor
 from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 WORDS = ["dataset.limit=400", "trainer.max_epochs=3", "trainer.num_threads=1", "sweep.metric=val/loss", "run.seed=1,2"]
 

@@ -12,7 +12,7 @@ from rtrain.sweeps import resources as rooms
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.planning import Checks
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 
 def shape(num_workers, cpus=1.0, gpus=0.0, strategy="PACK"):

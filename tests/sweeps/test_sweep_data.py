@@ -14,7 +14,7 @@ from rtrain.sweeps import data as sweep_data
 from rtrain.sweeps.data import Data, num_bytes
 from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.testing.small_data import in_memory, small_dataset, streamed
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 SIZE = 1_000
 

@@ -10,8 +10,8 @@ from tracker_readers import of_events
 
 import rtrain
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.interrupts import StopRequest
 from rtrain.loggers.base import LoggedRun, Outcome
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.events import Event, EventLog, events_file
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.run import Run

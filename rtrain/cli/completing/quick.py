@@ -8,7 +8,7 @@ from typing import Any
 from rtrain.cli.completing.index import kept
 from rtrain.cli.completing.words import candidates
 from rtrain.errors import RtrainError
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 
 def answered(words: Sequence[str]) -> bool:

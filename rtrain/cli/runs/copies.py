@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from rtrain.cli.runs.arguments import Run
-from rtrain.printable import printable
-from rtrain.terminal import say
+from rtrain.process.terminal import say
+from rtrain.text.printable import printable
 
 HARMLESS = ("unfinished", "extra")
 """Problems that lose nothing."""

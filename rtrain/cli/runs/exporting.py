@@ -9,7 +9,7 @@ import typer
 
 from rtrain.cli.runs.arguments import RUN_OR_URL_HELP, Where
 from rtrain.errors import ConfigError
-from rtrain.terminal import say
+from rtrain.process.terminal import say
 
 
 def export(

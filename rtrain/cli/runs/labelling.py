@@ -10,7 +10,7 @@ import typer
 from rtrain.cli.runs.arguments import RunOrUrl
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
-from rtrain.terminal import say
+from rtrain.process.terminal import say
 
 
 def tag(

@@ -11,7 +11,7 @@ import typer
 from rtrain.cli.runs.arguments import FoldersOrUrls, RunOrUrl, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
-from rtrain.terminal import check_written, say, say_as_it_is
+from rtrain.process.terminal import check_written, say, say_as_it_is
 
 Trials = Annotated[bool, typer.Option("--trials", "-t", help="List each trial of a sweep; --where does so anyway.")]
 

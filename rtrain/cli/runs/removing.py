@@ -10,8 +10,8 @@ import typer
 from rtrain.cli.runs.arguments import Folders, Runs, Where
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
-from rtrain.printable import printable
-from rtrain.terminal import say
+from rtrain.process.terminal import say
+from rtrain.text.printable import printable
 
 EXAMPLES = """e.g. rtrain runs rm last, or rtrain runs rm --where 'status == failed and started < "30 days ago"'"""
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -10,11 +10,11 @@ import typer
 from rtrain.cli.runs.arguments import Run, RunOrUrl
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
-from rtrain.terminal import say
+from rtrain.process.terminal import say
 
 if TYPE_CHECKING:
-    from rtrain.history.watching import Watched
-    from rtrain.reproduction import Reproduction
+    from rtrain.history.running.watching import Watched
+    from rtrain.training.reproduction import Reproduction
 
 
 def attach(run: RunOrUrl) -> None:
@@ -34,7 +34,7 @@ def attach(run: RunOrUrl) -> None:
 def _attach_to_run(run: Watched) -> bool:
     """Show a run until it is over; return whether it could say how it ended."""
     from rtrain.displays.run import make_display
-    from rtrain.history.watching import watch
+    from rtrain.history.running.watching import watch
 
     with make_display() as display:
         could_say = watch(run, display)
@@ -42,7 +42,7 @@ def _attach_to_run(run: Watched) -> bool:
 
     manifest = read_manifest(run.folder)
     if not could_say:
-        from rtrain.recording import how_it_was_cut_off
+        from rtrain.training.recording import how_it_was_cut_off
 
         say(how_it_was_cut_off(run.folder, manifest) or "", err=True)
     elif manifest.status == "failed":
@@ -52,7 +52,7 @@ def _attach_to_run(run: Watched) -> bool:
 
 def _attach_to_sweep(sweep: Watched) -> bool:
     from rtrain.cli.sweep import sweep_display
-    from rtrain.history.watching_sweeps import watch_sweep
+    from rtrain.history.running.watching_sweeps import watch_sweep
     from rtrain.storage.stores import is_url
 
     with sweep_display() as display:
@@ -78,7 +78,7 @@ def stop(
     """
     from rtrain.history.index import read_row
     from rtrain.history.references import existing_run
-    from rtrain.history.stopping import stop_run, wait_until_free
+    from rtrain.history.running.stopping import stop_run, wait_until_free
 
     folder = read_row(existing_run(run)).path
     say(f"asked process {stop_run(folder)} to save and end: {shown(folder)}")
@@ -102,7 +102,7 @@ def reproduce(
     """
     from rtrain.displays.run import make_display
     from rtrain.history.opening import opened_run
-    from rtrain.reproduction import reproduce as train_again
+    from rtrain.training.reproduction import reproduce as train_again
 
     with opened_run(run) as row:
         with make_display() as display:

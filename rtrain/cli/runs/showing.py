@@ -9,8 +9,8 @@ import typer
 from rtrain.cli.runs.arguments import RunOrUrl, RunsOrUrls
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
-from rtrain.printable import printable
-from rtrain.terminal import check_written, say
+from rtrain.process.terminal import check_written, say
+from rtrain.text.printable import printable
 
 
 def show(run: RunOrUrl) -> None:
@@ -71,8 +71,8 @@ def logs(
 
     It is what rtrain reported; with --rank, what the code of a worker printed.
     """
-    from rtrain.history.log_files import followed, last_lines, log_name
     from rtrain.history.opening import opened_run
+    from rtrain.history.running.log_files import followed, last_lines, log_name
 
     with opened_run(run) as row:
         name = log_name(row.path, rank)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rtrain.cli.runs.arguments import Run
-from rtrain.terminal import say
+from rtrain.process.terminal import say
 
 Keys = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Keys of the logger: tracking_uri=http://host:5000")

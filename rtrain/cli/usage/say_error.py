@@ -6,9 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from rtrain.printable import printable
-from rtrain.terminal import say
-from rtrain.wrapping import fitted
+from rtrain.process.terminal import say
+from rtrain.text.printable import printable
+from rtrain.text.wrapping import fitted
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 
 from rtrain.config.calls.overrides import Given, is_free, value_of
 from rtrain.config.files.locations import Primary
-from rtrain.wrapping import room
+from rtrain.text.wrapping import room
 
 _OF_MODELS = ("overrides", "checkpoint", "split", "trust")
 OPTIONS: dict[str, tuple[str, ...]] = {

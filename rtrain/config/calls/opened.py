@@ -19,7 +19,7 @@ from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.config.files.locations import CONFIG, Primary, called
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.variables import arguments_hidden
+from rtrain.process.variables import arguments_hidden
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
 """A path or a name, or the content of a config."""

@@ -30,13 +30,13 @@ from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_writ
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.aliases import without_choice
-from rtrain.config.compose.config_source import RtrainSource, source_uri
 from rtrain.config.compose.exclusive import let_typed_win
 from rtrain.config.compose.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
-from rtrain.config.compose.kept import KeptRepository, merged
 from rtrain.config.compose.nodes import plain, unresolved
-from rtrain.config.compose.package_source import use_package_sources
-from rtrain.config.compose.part_options import as_part
+from rtrain.config.compose.sources.config_source import RtrainSource, source_uri
+from rtrain.config.compose.sources.kept import KeptRepository, merged
+from rtrain.config.compose.sources.package_source import use_package_sources
+from rtrain.config.compose.sources.part_options import as_part
 from rtrain.config.compose.spared import spared_work
 from rtrain.config.compose.template import Template
 from rtrain.config.files.locations import Primary

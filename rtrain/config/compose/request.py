@@ -16,11 +16,11 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.aliases import Word, chosen_at, expand, split_word
-from rtrain.config.compose.config_source import localize
 from rtrain.config.compose.hydra_app import Choices, HydraApp
 from rtrain.config.compose.nodes import words_of
 from rtrain.config.compose.search_space import read_space
-from rtrain.config.compose.store import DEFAULT_PLUGINS
+from rtrain.config.compose.sources.config_source import localize
+from rtrain.config.compose.sources.store import DEFAULT_PLUGINS
 from rtrain.config.files.locations import Primary, find_primary, search_folders
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.targets.gate import leaves

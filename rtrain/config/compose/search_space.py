@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from rtrain.config.compose.aliases import expand_word, quoted, split_word
 from rtrain.config.compose.bounds import check_words
-from rtrain.config.diagnostics.meant.suggest import closest_key
+from rtrain.config.diagnostics.meant.keys.suggest import closest_key
 from rtrain.config.did_you_mean import did_you_mean, there_are
 from rtrain.errors import ConfigError
 

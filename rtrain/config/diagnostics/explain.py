@@ -17,11 +17,11 @@ from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, Un
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.examples import lacks_example
+from rtrain.config.diagnostics.meant.keys.suggest import in_full
+from rtrain.config.diagnostics.meant.keys.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.meant.lacking_type import without_type
-from rtrain.config.diagnostics.meant.suggest import in_full
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values, named_in
-from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import missing_reference, of_environment, reference_problem
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap

@@ -19,14 +19,14 @@ from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_wi
 from rtrain.config.diagnostics.meant.class_names import by_name, homes_of
 from rtrain.config.diagnostics.meant.configs import command_for, command_of_choice
 from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
+from rtrain.config.diagnostics.meant.keys.refusals import omegaconf_error
+from rtrain.config.diagnostics.meant.keys.schema_keys import key_of_class, names_of
+from rtrain.config.diagnostics.meant.keys.suggest import closest_group, closest_key, in_full
+from rtrain.config.diagnostics.meant.keys.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.meant.other_options import own_form
-from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
-from rtrain.config.diagnostics.meant.schema_keys import key_of_class, names_of
 from rtrain.config.diagnostics.meant.spelled import of_sweeper
-from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full
 from rtrain.config.diagnostics.meant.values import Values
-from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, merged_keys, plain_words
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap

@@ -20,7 +20,7 @@ from rtrain.config.secrets.masked_lines import masked_lines
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.errors import first_line, quoted_traceback, text_of
-from rtrain.wrapping import room
+from rtrain.text.wrapping import room
 
 MOST_LINES = 3
 """Own frames that are shown: the innermost ones."""

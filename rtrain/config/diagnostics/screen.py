@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rtrain.config.secrets.masked_lines import masked_lines, masked_message
-from rtrain.wrapping import room
+from rtrain.text.wrapping import room
 
 if TYPE_CHECKING:
     from rtrain.config.calls.call import Call

@@ -12,8 +12,8 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key, split_word
-from rtrain.config.compose.config_source import SCHEME, RtrainSource
 from rtrain.config.compose.request import Request
+from rtrain.config.compose.sources.config_source import SCHEME, RtrainSource
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.files.locations import shown
 from rtrain.config.files.yaml_file import YamlFile, read_yaml

@@ -14,11 +14,11 @@ from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.examples import first_of, node_at
+from rtrain.config.diagnostics.meant.keys.words import sentence_about
+from rtrain.config.diagnostics.meant.keys.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.meant.other_options import changed_target
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.values import Values, in_brackets
-from rtrain.config.diagnostics.meant.words import sentence_about
-from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unbuilt_parts import NAMES, how_to_choose, unbuilt_part

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from rtrain.config.compose.aliases import GROUPS
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.examples import node_at
-from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
+from rtrain.config.diagnostics.meant.keys.wrong_keys import WrongKeys
 from rtrain.config.did_you_mean import plain
 
 NAMES = ("name", "type", "_name_", "class_path", "class_name", "class", "cls", "target", "id", "kind")

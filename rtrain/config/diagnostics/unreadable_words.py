@@ -7,10 +7,10 @@ import shlex
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
+from rtrain.config.diagnostics.meant.keys.wrong_keys import WrongKeys
 from rtrain.config.diagnostics.meant.rewritten import number_in, readable
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values
-from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.files.data_files import words_for

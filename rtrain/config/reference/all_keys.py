@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.config.compose.store import PLUGIN_GROUPS
+from rtrain.config.compose.sources.store import PLUGIN_GROUPS
 from rtrain.config.files.group_options import option_files, plugin_of, usual_folders
 from rtrain.config.reference.definitions import REF, definitions_of
 from rtrain.config.reference.plugin_parts import NULL, add_plugins, named, ref

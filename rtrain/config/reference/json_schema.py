@@ -13,7 +13,7 @@ from typing import Any
 from hydra.conf import HydraConf
 
 from rtrain.config.compose.aliases import GROUPS, KEYS
-from rtrain.config.compose.store import PLUGIN_GROUPS
+from rtrain.config.compose.sources.store import PLUGIN_GROUPS
 from rtrain.config.files.locations import config_names
 from rtrain.config.reference.all_keys import AllKeys, all_keys
 from rtrain.config.reference.defaults_list import defaults_schema, is_chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.config.compose.store import PLUGIN_GROUPS
+from rtrain.config.compose.sources.store import PLUGIN_GROUPS
 from rtrain.config.reference.all_keys import all_keys
 from rtrain.config.reference.definitions import REF
 from rtrain.config.reference.references import DEFINITIONS, MAPPING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rtrain.config.compose.aliases import GROUPS
-from rtrain.config.compose.store import PLUGIN_GROUPS
+from rtrain.config.compose.sources.store import PLUGIN_GROUPS
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.reference.all_keys import AllKeys
 from rtrain.config.reference.defaults_list import defaults_schema

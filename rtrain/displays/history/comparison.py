@@ -13,7 +13,7 @@ from rtrain.displays.history.texts import STYLES, cut, text_of
 from rtrain.history.comparison import Comparison, Facts, common_metrics
 from rtrain.history.rows import Row
 from rtrain.history.series import read_series
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 MARKS = ascii_uppercase
 MOST = len(MARKS)

@@ -18,12 +18,12 @@ from rtrain.errors import RtrainError
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
 from rtrain.history.rows import ERRORS, Row
 from rtrain.history.series import Points, read_series
-from rtrain.printable import printable
 from rtrain.run_lines import files_text, next_command, number_text
 from rtrain.runs.liveness import KILLED
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import DIFF
-from rtrain.wrapping import wrapped
+from rtrain.text.printable import printable
+from rtrain.text.wrapping import wrapped
 
 Lines = Iterator[str | Text]
 LABEL = 12
@@ -84,7 +84,9 @@ def _head(row: Row) -> Lines:
 def _ending(row: Row, manifest: Manifest, width: int) -> Lines:
     """Yield why the run ended; of a failure, with the user's own last lines."""
     if row.status == KILLED:
-        from rtrain.recording import how_it_was_cut_off  # only where it is needed, as it imports half of rtrain
+        from rtrain.training.recording import (
+            how_it_was_cut_off,  # only where it is needed, as it imports half of rtrain
+        )
 
         yield from _fact("ended", how_it_was_cut_off(row.path, manifest) or "", width)
     elif manifest.exit_reason and manifest.status != "failed":

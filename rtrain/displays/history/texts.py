@@ -13,9 +13,9 @@ from rich.text import Text
 
 from rtrain.history.query.fields import DURATIONS, OWN, SIZES, TIMES
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
-from rtrain.printable import printable
 from rtrain.run_lines import number_text
 from rtrain.runs.filesystem.files import to_json
+from rtrain.text.printable import printable
 
 MISSING = "-"
 WIDTH_OF_PIPES = 120

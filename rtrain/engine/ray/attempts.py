@@ -19,7 +19,7 @@ from rtrain.engine.failures import (
 )
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.errors import NoRoomError, TrainingError, first_line
-from rtrain.interrupts import StopRequest
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.events import Event
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import (

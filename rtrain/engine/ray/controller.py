@@ -43,8 +43,8 @@ from rtrain.cluster.ray_cluster import Cluster
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
 from rtrain.engine.ray.worker_actor import RayTrainWorker
+from rtrain.process.variables import variables_set
 from rtrain.runs.records import AttemptFailedRecord
-from rtrain.variables import variables_set
 
 OWN_CLUSTER = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1",  # each report of a custom loop waits for one such interval

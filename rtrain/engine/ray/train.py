@@ -14,7 +14,7 @@ from rtrain.engine.failures import FailureReason
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.engine.ray.worker_group import Group
-from rtrain.interrupts import StopRequest
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.recorder import Recorder

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ray.train.v2._internal.execution.worker_group import worker as ray_worker
 
-from rtrain.interrupts import leave_signals_to_driver
-from rtrain.variables import drop_arguments
+from rtrain.process.interrupts import leave_signals_to_driver
+from rtrain.process.variables import drop_arguments
 
 
 class RayTrainWorker(ray_worker.RayTrainWorker):

@@ -12,14 +12,14 @@ from typing import Any
 from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
-from rtrain.preparation import prepared
+from rtrain.process.variables import arguments_hidden
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import ForwardingObserver, begun
-from rtrain.training import SilentObserver, train_prepared
-from rtrain.variables import arguments_hidden
+from rtrain.training.fit import SilentObserver, train_prepared
+from rtrain.training.preparation import prepared
 
 UNTOLD = {
     "scheduler": "Leave out the scheduler, or hydra/launcher.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
-from rtrain.interrupts import StopRequest
+from rtrain.process.interrupts import StopRequest
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import ForwardingObserver, Task, train_trial

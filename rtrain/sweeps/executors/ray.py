@@ -23,7 +23,8 @@ from rtrain.config.trials import Plan
 from rtrain.engine.ray.channel import DriverChannel, WorkerChannel, request_stop
 from rtrain.engine.ray.worker_group import Group, KeptGroup, can_be_kept
 from rtrain.errors import NoRoomError, RtrainError
-from rtrain.interrupts import StopRequest, leave_signals_to_driver
+from rtrain.process.interrupts import StopRequest, leave_signals_to_driver
+from rtrain.process.variables import drop_arguments
 from rtrain.runs.events import Event
 from rtrain.runs.records import TrialBeganRecord, TrialDoneRecord, TrialRecord
 from rtrain.sweeps.data import Data
@@ -31,7 +32,6 @@ from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
 from rtrain.sweeps.trial_runner import ForwardingObserver, Task, train_trial
 from rtrain.trainers.registry import trainer_of
-from rtrain.variables import drop_arguments
 
 INTERVAL_SECONDS = 0.05
 """How often records and stop requests are looked for: a scheduler decides while the trial trains on."""

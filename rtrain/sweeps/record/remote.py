@@ -14,7 +14,6 @@ from rtrain.config.files.locations import shown
 from rtrain.config.run_conf import RunConf
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
-from rtrain.from_store import bring, root_of
 from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import FILE_NAME as LABELS
@@ -27,6 +26,7 @@ from rtrain.storage.small_files import SmallFiles
 from rtrain.storage.stores import errors_named
 from rtrain.sweeps.record.sweep_record import BEST, FILE_NAME, SweepRecord, is_sweep, load_record, point_to
 from rtrain.sweeps.record.trial import OVER
+from rtrain.training.local_copy import bring, root_of
 
 FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", LABELS, FILE_NAME)
 """The one that makes a folder a sweep comes last."""

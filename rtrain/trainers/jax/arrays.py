@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from rtrain.errors import CheckpointError
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 LONGEST = 200
 """Characters of a name in a file that an error shows."""

@@ -7,7 +7,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
-from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.diagnostics.meant.keys.words import hint_about
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error

@@ -12,7 +12,7 @@ import torch
 from rtrain.trainers.loops.epochs.meter import MAX_HELD
 from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.not_finite import NotFiniteError, check_any_taken, skip_step
-from rtrain.trainers.torch.finite import are_finite
+from rtrain.trainers.torch.optimization.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 

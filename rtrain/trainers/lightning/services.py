@@ -38,7 +38,7 @@ from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Copies
-from rtrain.trainers.torch.finite import non_finite, weights_of
+from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from rtrain.config.diagnostics.meant.words import translated
+from rtrain.config.diagnostics.meant.keys.words import translated
 from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job

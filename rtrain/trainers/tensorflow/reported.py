@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from rtrain.process.variables import variables_set
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
 from rtrain.trainers.loops.custom.predictors.reported import Columns, ReportedModel, array_of
 from rtrain.trainers.tensorflow.world import LEGACY
-from rtrain.variables import variables_set
 
 
 def load_model(model: ReportedModel) -> Callable[[Columns], Any]:

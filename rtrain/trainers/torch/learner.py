@@ -23,11 +23,11 @@ from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, 
 from rtrain.trainers.torch.checkpoint.state import TRAINING
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import Evaluation
-from rtrain.trainers.torch.finite import non_finite, weights_of
 from rtrain.trainers.torch.inputs.loader import Step, TensorLoader
 from rtrain.trainers.torch.inputs.transforms import open_loader
 from rtrain.trainers.torch.losses.own import untrained
-from rtrain.trainers.torch.step import OptimizerStep
+from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
+from rtrain.trainers.torch.optimization.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker

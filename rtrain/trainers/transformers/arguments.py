@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import Trainer, TrainingArguments
 
-from rtrain.config.diagnostics.meant.words import hint_about, translated
+from rtrain.config.diagnostics.meant.keys.words import hint_about, translated
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error

@@ -12,7 +12,7 @@ from huggingface_hub.errors import StrictDataclassError
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
-from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.diagnostics.meant.keys.words import hint_about
 from rtrain.config.did_you_mean import closest, nearest_or_all, there_are, to_try
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.diagnostics.meant.keys.words import hint_about
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.importing import raised_at
 from rtrain.datasets.base import DatasetInfo

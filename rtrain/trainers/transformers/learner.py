@@ -24,7 +24,7 @@ from rtrain.trainers.loops.epochs.loader import slices
 from rtrain.trainers.loops.tasks import TINY, derived_metrics
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
-from rtrain.trainers.torch.finite import are_finite, non_finite, weights_of
+from rtrain.trainers.torch.optimization.finite import are_finite, non_finite, weights_of
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of

@@ -12,7 +12,7 @@ from rtrain.runs.recorder import Recorder
 from rtrain.testing.workers import make_manifest, make_worker
 from rtrain.tracking.delivery import Delivery
 from rtrain.tracking.trackers import logged_run, outcome_of
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 RECORDS_PER_SECOND = 1000
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from rtrain.config.diagnostics.meant.schema_keys import all_confs
+from rtrain.config.diagnostics.meant.keys.schema_keys import all_confs
 from rtrain.config.schema import RtrainConf
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError

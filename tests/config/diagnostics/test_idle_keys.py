@@ -10,7 +10,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from rtrain.cli.app import run
-from rtrain.config.diagnostics.meant.schema_keys import all_confs
+from rtrain.config.diagnostics.meant.keys.schema_keys import all_confs
 from rtrain.config.needs import Way, idle_keys
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from rtrain.cli.app import run
-from rtrain.config.diagnostics.meant.mappings import NAMES, chosen_by_name
+from rtrain.config.diagnostics.meant.keys.mappings import NAMES, chosen_by_name
 
 PARTS = [
     ("optimizer", "Adam", "lr: 0.001", "optimizer=adam optimizer.lr=0.001"),

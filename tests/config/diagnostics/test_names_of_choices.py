@@ -11,7 +11,7 @@ from rtrain.config.files.no_config import CALLED
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
-from rtrain.training import SilentObserver, fit_session
+from rtrain.training.fit import SilentObserver, fit_session
 
 
 @pytest.fixture(autouse=True)

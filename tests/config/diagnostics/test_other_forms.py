@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import rtrain
-from rtrain.config.diagnostics.meant.words import hint_about
+from rtrain.config.diagnostics.meant.keys.words import hint_about
 from rtrain.config.files.locations import builtin_dir
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
-from rtrain.training import SilentObserver, fit_session
+from rtrain.training.fit import SilentObserver, fit_session
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from tests_config import write
 
 import rtrain
 from rtrain.cli.app import run as command
-from rtrain.config.diagnostics.meant.suggest import Keys
+from rtrain.config.diagnostics.meant.keys.suggest import Keys
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, IdleKeyError, TargetError
 from rtrain.schemas import schemas

@@ -8,9 +8,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from rtrain.config.diagnostics.meant.keys.schema_keys import all_confs
+from rtrain.config.diagnostics.meant.keys.suggest import Keys
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.schema_keys import all_confs
-from rtrain.config.diagnostics.meant.suggest import Keys
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.screen import CliWord

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import rtrain
-from rtrain.config.diagnostics.meant.words import ENDING, Meaning, Words, words_of
+from rtrain.config.diagnostics.meant.keys.words import ENDING, Meaning, Words, words_of
 from rtrain.config.did_you_mean import plain
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf

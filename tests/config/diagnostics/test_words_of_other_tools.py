@@ -24,9 +24,9 @@ from omegaconf import OmegaConf
 from peft import LoraConfig
 
 from rtrain.config.compose.aliases import GROUPS, expand_key, split_word
-from rtrain.config.diagnostics.meant.schema_keys import all_keys, names_of
-from rtrain.config.diagnostics.meant.words import Words
-from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
+from rtrain.config.diagnostics.meant.keys.schema_keys import all_keys, names_of
+from rtrain.config.diagnostics.meant.keys.words import Words
+from rtrain.config.diagnostics.meant.keys.wrong_keys import WrongKeys
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.session import Session
 from rtrain.config.targets.builder import Builder

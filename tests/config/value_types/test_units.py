@@ -11,8 +11,8 @@ from omegaconf.errors import ValidationError
 from tests_config import check, refused
 
 from rtrain.config.compose.aliases import CHOOSABLE
-from rtrain.config.compose.store import PLUGIN_GROUPS, typed_conf
-from rtrain.config.diagnostics.meant.schema_keys import all_confs
+from rtrain.config.compose.sources.store import PLUGIN_GROUPS, typed_conf
+from rtrain.config.diagnostics.meant.keys.schema_keys import all_confs
 from rtrain.config.diagnostics.omegaconf_messages import plain_words
 from rtrain.config.reference.definitions import schema_of
 from rtrain.config.schema import ClusterConf, RtrainConf

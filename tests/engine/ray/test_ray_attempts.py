@@ -8,7 +8,7 @@ import pytest
 from rtrain.config.run_conf import FailureConf, RunConf
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.engine.ray.attempts import Attempts
-from rtrain.interrupts import StopRequest
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.records import (
     AttemptFailedRecord,
     AttemptRecord,

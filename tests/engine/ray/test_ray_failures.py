@@ -15,7 +15,7 @@ from rtrain.config.session import Session
 from rtrain.errors import TrainingError
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.training import SilentObserver, fit_session
+from rtrain.training.fit import SilentObserver, fit_session
 
 MODEL = '''
 import os

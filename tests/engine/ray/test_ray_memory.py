@@ -16,7 +16,7 @@ from rtrain.engine.failures import ending_of
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.engine.ray.controller import _Controller, _worker_group
 from rtrain.engine.ray.failures import read_failures
-from rtrain.interrupts import StopRequest
+from rtrain.process.interrupts import StopRequest
 from rtrain.runs.records import FailureKind
 
 KILLED = OutOfMemoryError("1 worker(s) were killed due to the node running low on memory. Memory on the node was 5.9GB")

@@ -15,7 +15,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.verify import verify_run
 from rtrain.testing.workers import make_manifest
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
 
 
 class Listener(SilentObserver):

@@ -9,10 +9,10 @@ import pytest
 from pyarrow import csv, parquet
 
 from rtrain.config.session import Session
-from rtrain.preparation import load_dataset
 from rtrain.schemas import schemas
 from rtrain.trainers.loops.boosting.rounds import group_sizes
-from rtrain.training import SilentObserver
+from rtrain.training.fit import SilentObserver
+from rtrain.training.preparation import load_dataset
 
 ROWS, QUERIES = 240, 24
 RNG = np.random.default_rng(0)

@@ -12,8 +12,8 @@ from torch_runs import SGD, RecordingChannel, make_conf, make_worker
 
 from rtrain.config.run_conf import FailureConf
 from rtrain.errors import TrainingError
-from rtrain.trainers.torch.finite import non_finite
 from rtrain.trainers.torch.loop import train, training
+from rtrain.trainers.torch.optimization.finite import non_finite
 
 HERE = __name__
 

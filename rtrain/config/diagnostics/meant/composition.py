@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rtrain.config.compose.aliases import CHOOSABLE
 from rtrain.config.compose.nodes import Container, children, joined
 from rtrain.config.compose.request import Request, prepare
-from rtrain.config.compose.store import DEFAULT_PLUGINS
+from rtrain.config.compose.sources.store import DEFAULT_PLUGINS
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 

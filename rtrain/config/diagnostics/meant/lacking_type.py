@@ -9,8 +9,8 @@ from omegaconf import DictConfig
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.examples import node_at
-from rtrain.config.diagnostics.meant.schema_keys import names_of
-from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
+from rtrain.config.diagnostics.meant.keys.schema_keys import names_of
+from rtrain.config.diagnostics.meant.keys.wrong_keys import WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.did_you_mean import closest, there_are
 

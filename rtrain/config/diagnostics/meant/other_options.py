@@ -15,9 +15,9 @@ from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.configs import command_of_choice
-from rtrain.config.diagnostics.meant.schema_keys import names_of
-from rtrain.config.diagnostics.meant.words import Meaning, words_of
-from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
+from rtrain.config.diagnostics.meant.keys.schema_keys import names_of
+from rtrain.config.diagnostics.meant.keys.words import Meaning, words_of
+from rtrain.config.diagnostics.meant.keys.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.files.locations import builtin_config_dir

@@ -16,10 +16,10 @@ from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
 from rtrain.config.diagnostics.meant.class_names import SEVERAL, by_name, class_called, class_in, homes_of
+from rtrain.config.diagnostics.meant.keys.suggest import Keys, in_full
+from rtrain.config.diagnostics.meant.keys.words import translated
+from rtrain.config.diagnostics.meant.keys.wrong_keys import Check
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
-from rtrain.config.diagnostics.meant.suggest import Keys, in_full
-from rtrain.config.diagnostics.meant.words import translated
-from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import closest, plain

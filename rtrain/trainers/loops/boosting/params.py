@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from rtrain.config.diagnostics.meant.keys.words import Meaning, meaning_in, translated
 from rtrain.config.diagnostics.meant.rewritten import number_in, rewritten
-from rtrain.config.diagnostics.meant.words import Meaning, meaning_in, translated
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try, use_instead
 from rtrain.datasets.base import Dataset, DatasetInfo

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from rtrain.process.variables import variables_set
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.worker import Worker
-from rtrain.variables import variables_set
 
 Frameworks = Callable[[], Iterable[tuple[str, TrainerPlugin]]]
 """Returns plugins by name."""

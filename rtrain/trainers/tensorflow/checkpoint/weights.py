@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 
 from rtrain.errors import CheckpointError
-from rtrain.printable import printable
+from rtrain.text.printable import printable
 
 FILE_NAME = "model.weights.h5"
 MAX_PARTS, MAX_DEPTH = 1_000_000, 100

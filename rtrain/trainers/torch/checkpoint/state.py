@@ -19,7 +19,7 @@ from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
-from rtrain.trainers.torch.finite import BATCH_STATISTICS
+from rtrain.trainers.torch.optimization.finite import BATCH_STATISTICS
 from rtrain.trainers.torch.ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"

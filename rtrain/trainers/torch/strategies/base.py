@@ -16,7 +16,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.process_group import CheckpointProcessGroup
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.finite import are_finite
+from rtrain.trainers.torch.optimization.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.blocks import recomputed_blocks
 

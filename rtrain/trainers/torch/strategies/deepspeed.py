@@ -18,6 +18,7 @@ from torch.serialization import safe_globals
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import CheckpointError, ConfigError
+from rtrain.process.variables import variables_set
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.shards import MODEL, model_tensors
 from rtrain.trainers.torch.checkpoint.state import TRAINING, WEIGHTS, TrainState
@@ -25,7 +26,6 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.strategies.blocks import recompute_activations
-from rtrain.variables import variables_set
 
 TAG = "deepspeed"
 """Folder of DeepSpeed's own files, inside a checkpoint."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rtrain.config.diagnostics.meant.schema_keys import all_keys
-from rtrain.config.diagnostics.meant.words import words_of
+from rtrain.config.diagnostics.meant.keys.schema_keys import all_keys
+from rtrain.config.diagnostics.meant.keys.words import words_of
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 from rtrain.trainers.lightgbm import params as lightgbm

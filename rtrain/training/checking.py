@@ -1,0 +1,34 @@
+"""``rtrain check``: all that is found out before a run begins, and no run."""
+
+from __future__ import annotations
+
+from rtrain.config.session import Session
+from rtrain.runs.recorder import Observer
+from rtrain.trainers.base import Job
+from rtrain.training.preparation import check_whole_job
+
+
+def check_session(
+    session: Session, observer: Observer, *, multirun: bool = False, with_data: bool = True
+) -> Job | None:
+    """Check what ``session`` asks for as far as can be without training, and return the job; of a sweep, its first one.
+
+    Args:
+        session: What the user asks for.
+        observer: Hears what is done, and what the user should know.
+        multirun: Whether a sweep is asked for.
+        with_data: Read the data, and build and try what is to be trained; else check the config alone, and return None.
+
+    Raises:
+        ConfigError: Something is wrong.
+    """
+    composed = session.trials().probe if multirun else session.check()
+    for notice in composed.notices:
+        observer.notice(notice)
+    if not with_data:
+        return None
+    with session.placing(), composed.redact.cleaning():
+        job, plugin, _ = check_whole_job(composed, observer)
+        for notice in (*job.notices, *plugin.notices(job)):
+            observer.notice(notice)
+    return job

@@ -1,0 +1,327 @@
+"""Keep the record of a run from its first second to its last."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rtrain.cluster.ray_cluster import Cluster
+from rtrain.cluster.scaling import fewest_and_most, worker_resources
+from rtrain.config.diagnostics.own_lines import render_lines
+from rtrain.config.did_you_mean import nearest_or_all
+from rtrain.config.files.locations import shown
+from rtrain.config.run_conf import RunConf
+from rtrain.config.schema import ScalingConf
+from rtrain.config.secrets.masked_lines import masked_diff
+from rtrain.driver_log import LoggingObserver, driver_log, log_error
+from rtrain.engine.crash import read_crash
+from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, in_brief, shortened
+from rtrain.loggers.base import LoggedRun
+from rtrain.process.interrupts import AT_ONCE, StopRequest, is_by_signal
+from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
+from rtrain.runs.events import events_file, newest_first
+from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
+from rtrain.runs.filesystem.files import named_errors
+from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.filesystem.plain_files import check_run_dir
+from rtrain.runs.manifest import Manifest, read_manifest, utc_now
+from rtrain.runs.origin import write_origin
+from rtrain.runs.output_lines import OutputLines
+from rtrain.runs.recorder import Observer, Recorder
+from rtrain.runs.signature import with_signature
+from rtrain.runs.verify import set_aside, without_record
+from rtrain.storage.mirror import Mirror, mirror_run
+from rtrain.tracking.callbacks import CallbackThread, make_callbacks
+from rtrain.tracking.trackers import Trackers, logged_run, outcome_of
+from rtrain.trainers.loops.monitor import goal_names
+from rtrain.trainers.registry import recorded_packages
+from rtrain.training.preparation import Prepared
+from rtrain.training.resuming import Resumption, describe_changes
+
+
+@contextmanager
+def recorded(
+    prepared: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None = None
+) -> Iterator[Recorder]:
+    """Write the run directory: the manifest says how the block ended, however it does.
+
+    Raises:
+        RunInUseError: Another process writes it.
+        StrangeFileError: A link, a pipe or the like stands where a run writes.
+        ConfigError: The data are not those of the run that is to go on.
+    """
+    began = time.monotonic()
+    callbacks = make_callbacks(prepared.composed.conf.run.callbacks, prepared.composed.builder)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    check_run_dir(run_dir)
+    with locked(run_dir) as lock:
+        git = read_git(prepared.composed.project_root)
+        manifest = _first_manifest(prepared, run_dir, git)
+        if resumption is not None:
+            # Another process may have resumed it, and ended, since it was found.
+            resumption = replace(resumption, manifest=read_manifest(run_dir))
+            _take_up(manifest, resumption, prepared, observer)
+        config = with_signature(prepared.composed.yaml, str(prepared.composed.project_root))
+        cadence = prepared.composed.conf.run.checkpoint
+        retention = Retention(cadence.keep, cadence.best.keep)
+        observer = LoggingObserver(observer, run_dir)
+        recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
+        if resumption is None:
+            _write_origin(prepared, run_dir, git)
+        mirror = _start_mirror(prepared, recorder)
+        sweep = run_dir.parent if prepared.composed.sweep else None
+        about = logged_run(run_dir, manifest, sweep)
+        trackers = _start_trackers(prepared, recorder, about)
+        calls = CallbackThread(callbacks, about, manifest, prepared.stop, _noticing(prepared, recorder))
+        patience = prepared.composed.conf.run.storage_timeout_seconds
+        with driver_log(run_dir, prepared.composed.redact):
+            try:
+                observer.started(run_dir, manifest)
+                calls.start()
+                yield recorder
+                calls.drain(*_patience(prepared))
+                check_rows(manifest)
+                _finish(manifest, prepared.stop)
+                tell_missing_goals(manifest, prepared.composed.conf.run, observer)
+            except BaseException as error:
+                prepared.stop.ending = True
+                if is_by_signal(error, prepared.stop):
+                    _finish(manifest, prepared.stop, at_once=True)
+                    patience = 0
+                    return
+                redact = prepared.composed.redact
+                manifest.status, manifest.exit_reason = "failed", redact(first_line(error))
+                manifest.error = redact.clean_data(_describe_error(error, recorder))
+                if isinstance(error, RtrainError):
+                    error.run_dir = run_dir
+                log_error(error)
+                raise
+            finally:
+                prepared.stop.ending = True
+                manifest.ended_at = utc_now()
+                _note_times(recorder, prepared.seconds, began)
+                recorder.close()
+                calls.finish(outcome_of(run_dir, manifest), *_patience(prepared))
+                _end_trackers(trackers, prepared.stop, recorder)
+                if mirror is not None:
+                    _end_mirror(mirror, patience, prepared.stop, recorder)
+                observer.ended(run_dir, manifest)
+
+
+def _note_times(recorder: Recorder, prepare: float, began: float) -> None:
+    """Note how long the stages of this process took.
+
+    Args:
+        recorder: Of the run.
+        prepare: Seconds before there was a run directory.
+        began: When there was one, by :func:`time.monotonic`.
+    """
+    now = time.monotonic()
+    start = (recorder.attempt_began or now) - began
+    times = {"start": start, "train": now - began - start, "total": prepare + now - began}
+    recorder.manifest.timings_seconds |= {name: round(seconds, 3) for name, seconds in times.items()}
+
+
+def is_shown_directly(prepared: Prepared) -> bool:
+    """Tell whether what the train loop prints goes to this process's own streams."""
+    alone = prepared.cluster is None and prepared.composed.sweep is None
+    return alone and prepared.composed.conf.run.show_output != "none"
+
+
+def _output_lines(prepared: Prepared) -> OutputLines | None:
+    """Return what makes lines of what is printed, where it has to be brought here to be shown.
+
+    Trials train at the same time: their output is shown if all of it is wanted.
+    """
+    wanted = prepared.composed.conf.run.show_output
+    shown = ("rank0", "all") if prepared.composed.sweep is None else ("all",)
+    if wanted not in shown or is_shown_directly(prepared):
+        return None
+    return OutputLines(all_ranks=wanted == "all" and prepared.cluster is not None)
+
+
+def _start_mirror(prepared: Prepared, recorder: Recorder) -> Mirror | None:
+    if prepared.storage is None:
+        return None
+    folder = prepared.storage.below(recorder.run_dir.name)
+    recorder.manifest.storage = {"url": folder.url, "complete": False}
+    return mirror_run(recorder.run_dir, folder, recorder.retention, recorder.observer.notice)
+
+
+def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Recorder) -> None:
+    """Wait for the copy of a run that is over, and say loudly what it lacks. One more signal ends the waiting."""
+    manifest = recorder.manifest
+    assert manifest.storage is not None
+    url, before = manifest.storage["url"], stop.num_signals
+    recorder.observer.stage(f"copying to {url}")
+    ending = mirror.finish(patience, lambda: stop.num_signals > before)
+    manifest.storage["complete"] = ending.complete
+    if not ending.complete:
+        manifest.storage |= {"missing": ending.missing, "error": ending.error}
+        manifest.exit_reason = f"{manifest.exit_reason}; its copy is NOT COMPLETE"
+        lacks = f"{len(ending.missing)} checkpoints" if ending.missing else "the end of the run"
+        recorder.observer.notice(f"{url} lacks {lacks} ({ending.error}); everything is in {recorder.run_dir}")
+    recorder.write()
+
+
+def _noticing(prepared: Prepared, recorder: Recorder) -> Callable[[str], None]:
+    """Return what tells the user a line in which secrets are masked."""
+    return lambda text: recorder.observer.notice(prepared.composed.redact(text))
+
+
+def _patience(prepared: Prepared) -> tuple[float, Callable[[], bool]]:
+    """Return how many seconds to wait for what is told of a run, and whether one more signal has ended the waiting."""
+    before = prepared.stop.num_signals
+    return prepared.composed.conf.run.loggers_timeout_seconds, lambda: prepared.stop.num_signals > before
+
+
+def _start_trackers(prepared: Prepared, recorder: Recorder, run: LoggedRun) -> Trackers | None:
+    conf = prepared.composed.conf.run
+    if not conf.loggers:
+        return None
+    return Trackers(conf, run, prepared.composed.redact, recorder.observer.notice)
+
+
+def _end_trackers(trackers: Trackers | None, stop: StopRequest, recorder: Recorder) -> None:
+    """Wait for the trackers of a run that is over. One more signal ends the waiting."""
+    if trackers is not None:
+        before = stop.num_signals
+        trackers.finish(recorder.run_dir, recorder.manifest, lambda: stop.num_signals > before)
+
+
+def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:
+    """Carry on the record of a run that goes on, and say what is different from before."""
+    info = None if prepared.job.dataset is None else prepared.job.dataset.info
+    notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
+    before, changes = resumption.manifest, describe_changes(resumption.changed)
+    ended = how_it_was_cut_off(resumption.run_dir, before)
+    changed = f"resuming with {', '.join(changes)}" if changes else None
+    anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training begins at the start"
+    for text in (ended, notice, changed, anew):
+        if text is not None:
+            observer.notice(text)
+    entry = {
+        "time": manifest.started_at,
+        "command": prepared.composed.command_resuming(resumption.run_dir),
+        "changed": changes,
+        "status_before": before.status,
+        "exit_reason_before": before.exit_reason,
+        "error_before": before.error,
+    }
+    manifest.resumes = [*before.resumes, entry]
+    lasting = ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "values", "attempts")
+    for name in (*lasting, "events_lost_until", "parent_run", "lineage"):
+        setattr(manifest, name, getattr(before, name))
+    for folder, wrong in without_record(resumption.run_dir, before.checkpoints):
+        text = f"the checkpoint {folder.name} is damaged ({RECORD_NAME}: {wrong})"
+        observer.notice(f"{text}. It is now {set_aside(folder).name}")
+
+
+def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
+    """Return how the process ended that wrote a run and could not say it, with the line that crashed if one did."""
+    if manifest.status != "running":
+        return None
+    ranks = range(manifest.attempts[-1]["num_workers"] or 1) if manifest.attempts else range(0)
+    crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
+    if crash is None:
+        why = "it was killed (the system does so when memory runs out), or its machine went down"
+        step = next((event.step for event in newest_first(events_file(run_dir))), manifest.step)
+        return f"the process that trained this run ended without an error message after step {step}: {why}"
+    lines = [f"the process that trained this run crashed{crash.place}: {crash.what}", *render_lines(crash.frames)]
+    return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])
+
+
+def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None) -> None:
+    """Keep what the run starts from: a diff may hold secrets by their values, or by the names of their keys."""
+    with named_errors(run_dir):
+        write_origin(run_dir, git, lambda diff: prepared.composed.redact(masked_diff(diff)))
+
+
+def _first_manifest(prepared: Prepared, run_dir: Path, git: GitState | None) -> Manifest:
+    composed, dataset, cluster = prepared.composed, prepared.job.dataset, prepared.cluster
+    return Manifest(
+        run_id=run_dir.name,
+        run_name=composed.conf.run.name,
+        command=composed.command,
+        config_file=None if composed.config_path is None else str(composed.config_path),
+        config_hash=composed.config_hash,
+        config=composed.resolved,
+        overrides=list(composed.overrides),
+        project_root=str(composed.project_root),
+        seed=composed.conf.run.seed,
+        versions=installed_versions(recorded_packages(prepared.job.trainer_name)),
+        git=None if git is None else git.facts,
+        host=describe_host(),
+        resources={
+            **_num_workers(composed.conf.scaling, cluster),
+            "per_worker": worker_resources(composed.conf.scaling),
+            "own_cluster": None if cluster is None else cluster.own,
+            "nodes": [] if cluster is None else [dict(node) for node in cluster.nodes],
+            "num_cores": num_cores(),
+        },
+        dataset=None if dataset is None else asdict(dataset.info),
+        parent_run=composed.conf.run.init_from,
+        timings_seconds={"prepare": round(prepared.seconds, 3)},
+    )
+
+
+def _num_workers(scaling: ScalingConf, cluster: Cluster | None) -> dict[str, int]:
+    fewest, most = fewest_and_most(scaling, own_cluster=cluster is None or cluster.own)
+    return {"num_workers": most, "min_workers": fewest}
+
+
+def tell_missing_goals(manifest: Manifest, conf: RunConf, observer: Observer) -> None:
+    """Tell of metrics that were to end a finished run, or to choose its best checkpoint, and were never reported.
+
+    Most trainers know what they will report and refuse such a name before or at the first evaluation; a loop of the
+    user's does not.
+    """
+    if manifest.status != "succeeded":
+        return
+    watched = goal_names(conf.stop)
+    if conf.checkpoint.best.monitor is not None:
+        watched.setdefault(conf.checkpoint.best.monitor, "run.checkpoint.best.monitor")
+    for name, key in watched.items():
+        if name not in manifest.metrics:
+            there = nearest_or_all(name, manifest.metrics) if manifest.metrics else "there are none"
+            observer.notice(f"{key}: no metric {name} was reported; {there}")
+
+
+def check_rows(manifest: Manifest) -> None:
+    """Raise a TrainingError if the workers together had more or fewer rows of a split than there are.
+
+    Only workers of the last attempt count. A split that one of them says nothing of is not checked.
+    """
+    num_workers = max(1, manifest.attempts[-1]["num_workers"]) if manifest.attempts else 1
+    counts = [manifest.workers.get(str(rank), {}).get("num_rows", {}) for rank in range(num_workers)]
+    for split, expected in (manifest.dataset or {}).get("num_rows", {}).items():
+        own = [count[split] for count in counts if split in count]
+        if len(own) == num_workers and sum(own) != expected:
+            parts = " + ".join(map(str, own))
+            raise TrainingError(
+                f"the workers had {parts} rows of the split '{split}', which has {expected}: "
+                "rows were seen twice or never.",
+                "Results of this run are not to be trusted; the checkpoints are kept.",
+            )
+
+
+def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> None:
+    """Note how a run ended that did not fail."""
+    if at_once:
+        manifest.status, manifest.exit_reason = stop.reason or "interrupted", AT_ONCE
+    elif (verdict := stop.verdict()) is not None:
+        manifest.status, manifest.exit_reason = verdict
+    else:
+        manifest.status, manifest.exit_reason = "succeeded", manifest.exit_reason or "trained to the end"
+
+
+def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:
+    if recorder.failures:
+        return min(recorder.failures, key=lambda failure: failure.time).facts()
+    text = shortened("".join(traceback.format_exception(error)), MOST_OF_TRACEBACK)
+    return {"type": type(error).__name__, "message": in_brief(str(error)), "rank": None, "traceback": text}

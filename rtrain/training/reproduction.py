@@ -1,0 +1,90 @@
+"""Train a run again, with its config and seed, and compare: are code, data and metrics the same?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtrain.runs.manifest import Manifest
+from rtrain.runs.recorder import Observer
+from rtrain.runs.run import Run
+
+TIMES = ("_per_second", "_seconds")
+"""Endings of metrics that measure time, which no two runs have in common."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A run, and the one that it was repeated by."""
+
+    before: Run
+    after: Run
+    code: Mapping[str, tuple[Any, Any]]
+    """What differs in the code and the versions, before and after, by name."""
+    data: Mapping[str, tuple[Any, Any]]
+    metrics: Mapping[str, tuple[float | None, float | None]]
+    """The latest values of each metric, before and after."""
+
+    @property
+    def differing(self) -> dict[str, float]:
+        """The relative difference of each metric that is not exactly equal; infinite where one of the two lacks it."""
+        found = {name: _difference(*values) for name, values in self.metrics.items() if not name.endswith(TIMES)}
+        return {name: one for name, one in found.items() if one != 0.0}
+
+
+def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, trust: bool = False) -> Reproduction:
+    """Train a run's own config again, from the beginning, into a new run directory.
+
+    Args:
+        run_dir: The run.
+        overrides: What is to change all the same, ``num_workers=0`` say.
+        observer: Shows the new run.
+        trust: Run what its config names, even if another account wrote it.
+
+    Raises:
+        ConfigError: The config can't be read, or another account wrote it.
+        TrainingError: Training failed.
+    """
+    from rtrain.training.fit import fit_session, resuming_session
+
+    before = Run.load(run_dir)
+    with resuming_session(run_dir, ["run.resume=never", *overrides], trust=trust) as session:
+        after = fit_session(session, observer)
+    return compare_runs(before, after)
+
+
+def compare_runs(before: Run, after: Run) -> Reproduction:
+    """Return what is the same, and what is not, between a run and its repetition."""
+    names = dict.fromkeys([*before.metrics, *after.metrics])
+    metrics = {name: (before.metrics.get(name), after.metrics.get(name)) for name in names}
+    code, data = (_changes(part, before.manifest, after.manifest) for part in (_code, _data))
+    return Reproduction(before, after, code, data, metrics)
+
+
+def _code(manifest: Manifest) -> dict[str, Any]:
+    git = manifest.git or {}
+    return {"commit": git.get("commit"), "uncommitted changes": git.get("diff_sha256"), **manifest.versions}
+
+
+def _data(manifest: Manifest) -> dict[str, Any]:
+    data = manifest.dataset or {}
+    return {name: data.get(name) for name in ("name", "fingerprint", "num_rows")}
+
+
+def _changes(
+    part: Callable[[Manifest], Mapping[str, Any]], before: Manifest, after: Manifest
+) -> dict[str, tuple[Any, Any]]:
+    left, right = part(before), part(after)
+    names = dict.fromkeys([*left, *right])
+    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+
+
+def _difference(before: float | None, after: float | None) -> float:
+    if before == after:
+        return 0.0
+    if before is None or after is None:
+        return math.inf
+    return abs(before - after) / max(abs(before), abs(after))

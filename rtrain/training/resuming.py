@@ -1,0 +1,341 @@
+"""Go on with a run: which one, and whether the config of now can."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from shlex import join, quote
+from typing import Any, NoReturn
+
+from rtrain.config.composed import Composed
+from rtrain.config.files.locations import shown
+from rtrain.config.targets.moved import with_names_of_now
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
+from rtrain.runs.checkpoints import all_checkpoints
+from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.plain_files import check_run_dir
+from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.runs.verify import damages
+from rtrain.storage.fetching import StoredRun
+from rtrain.text.printable import printable
+from rtrain.trainers.registry import trainer_of
+from rtrain.trainers.trained import refuse_pickles, wrote_files
+from rtrain.training.local_copy import bring, catch_up, in_store, is_ahead, is_worked_on
+
+FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars")
+"""Sections that may change."""
+FIXED = ("run.seed",)
+READ_FROM = (
+    *("path", "url", "query", "function", "arguments", "name", "version", "subset", "revision", "storage_options"),
+    *("x", "y", "delimiter", "decimal", "names", "skipinitialspace", "memory", "max_unseen"),
+)
+"""Keys of ``dataset`` that may change: where rows are read from, and how, while they are the same rows."""
+SAME_DATA = (
+    *("memory", "task", "input_shape", "dtype", "num_classes", "class_names", "feature_names", "num_rows"),
+    *("categories", "columns", "target_dtype", "mean", "std"),
+)
+"""What a model and a position in an epoch depend on."""
+ROUNDING = 1e-6
+"""Relative difference of two means or deviations of the same rows."""
+LENGTHS = ("trainer.max_epochs", "trainer.max_steps")
+"""What says how long a run is, in what schedules count."""
+COUNTS = {"trainer.max_epochs": "epoch", "trainer.max_steps": "step", "trainer.num_boost_round": "step"}
+"""What the record of a checkpoint counts, by the key that limits it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumption:
+    """A run that is to go on."""
+
+    run_dir: Path
+    manifest: Manifest
+    """As the run left it."""
+    changed: Mapping[str, tuple[Any, Any]]
+    """Values before and now, by key."""
+    twin: StoredRun | None = None
+    """The run as ``run.storage`` has it, if it does."""
+    strange: frozenset[str] = frozenset()
+    """Names of its checkpoints whose files another account may have written, if they are not trusted."""
+
+    def check_data(self, info: DatasetInfo | None, may_differ: bool = False) -> str | None:
+        """Compare the rows; return a notice if they differ and may.
+
+        Args:
+            info: The data of now.
+            may_differ: The user says that other content is meant.
+
+        Raises:
+            ConfigError: The model, or the position in the epoch, belongs to other rows.
+        """
+        before, now = self.manifest.dataset or {}, {} if info is None else asdict(info)
+        same = () if before.get("parts") and now.get("parts") else SAME_DATA  # only the loop knows what depends on them
+        for name in (name for name in same if name in before):  # older manifests know less
+            was, is_now = _plain(before[name]), _plain(now.get(name))
+            if not _alike(was, is_now):
+                hint = f"Start a new run from its weights: run.init_from={self.run_dir}"
+                if name == "memory":
+                    hint = f"Read it as before: dataset.memory={was}"
+                raise ConfigError(
+                    f"{self.run_dir} can't be resumed with other data: {name} was {was}, and is {is_now}.", hint
+                )
+        if before.get("fingerprint") == now.get("fingerprint"):
+            return None
+        what = "files" if before.get("memory") == "stream" else "rows"
+        if not may_differ:
+            raise ConfigError(
+                f"{self.run_dir} can't be resumed: the {what} of {now['name']} are not those that the run began with.",
+                f"If that is meant: run.resume_data=changed. To begin with its weights: run.init_from={self.run_dir}",
+            )
+        return f"the {what} are not those that the run began with (run.resume_data=changed)"
+
+
+def find_resumption(
+    composed: Composed,
+    wanted: Path | None = None,
+    notice: Callable[[str], None] = lambda _: None,
+    may_change: Collection[str] = (),
+) -> Resumption | None:
+    """Return the run to go on with, or None for a new one. One that ``run.storage`` has is brought here.
+
+    Args:
+        composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given. Its ``run.init_from`` is
+            forgotten where a run goes on, which has weights of its own.
+        wanted: The run to go on with.
+        notice: Takes a line for the user.
+        may_change: Keys that may have other values in ``wanted``, beyond those that its trainer lets change.
+
+    Raises:
+        ConfigError: There is no such run, it can't be resumed with this config, or it holds pickles of another account.
+    """
+    resume = composed.conf.run.resume
+    found: Resumption | None
+    if wanted is None and resume not in ("never", "auto", "must"):
+        wanted = Path(resume)
+    if wanted is not None:
+        catch_up(wanted, composed.conf.run.storage, notice)
+        found = _checked(_open(wanted, composed), may_change)
+    elif resume == "never":
+        _check_free(composed.run_dir)
+        return None
+    else:
+        found = _newest_fitting(composed, notice)
+    if found is not None:
+        composed.conf.run.init_from = None
+        if not composed.trust:
+            _refuse_pickles(found, composed)
+            strange = (one.name for one in all_checkpoints(found.run_dir) if not wrote_files(one))
+            found = replace(found, strange=frozenset(strange))
+    return found
+
+
+def _refuse_pickles(found: Resumption, composed: Composed) -> None:
+    pickles = trainer_of(composed.resolved["trainer"]).pickles
+    try:
+        for checkpoint in all_checkpoints(found.run_dir) if pickles else ():
+            if not any(damages(checkpoint)):  # nothing resumes from a damaged one
+                refuse_pickles(checkpoint, pickles)
+    except CheckpointError as error:
+        hint = f"If you trust who wrote it: rtrain resume {quote(str(found.run_dir))} --trust"
+        raise ConfigError(error.message, hint) from error
+
+
+def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resumption | None:
+    """Return the newest unfinished run of a config, for ``run.resume`` of ``auto`` or ``must``."""
+    found = list(_unfinished(composed))
+    fitting = next((one for one in found if not refused(one) and not is_worked_on(one.twin, one.run_dir, notice)), None)
+    if fitting is None and composed.conf.run.resume == "must":
+        raise ConfigError(
+            f"run.resume=must, but there is no unfinished run of this config in {_home(composed)}."
+            + "".join(f"\n{one.run_dir.name} differs: {', '.join(refused(one))}" for one in found[:3]),
+            "Start a new one: run.resume=never",
+        )
+    if fitting is not None and fitting.twin is not None:
+        bring(fitting.twin, fitting.run_dir, notice)
+    return fitting
+
+
+def refused(resumption: Resumption) -> list[str]:
+    """Return the changed keys that a run can't go on with."""
+    trainer = trainer_of(resumption.manifest.config["trainer"])
+    wrong = [key for key in resumption.changed if not may_change_anyway(key, trainer.resumable)]
+    lengths = [] if _schedule(resumption) is None else _lengths(resumption)
+    return list(dict.fromkeys([*wrong, *lengths, *_passed(resumption)]))
+
+
+def _lengths(resumption: Resumption) -> list[str]:
+    return [key for key in LENGTHS if key in resumption.changed]
+
+
+def _passed(resumption: Resumption) -> dict[str, int]:
+    """Return the limits of now that the newest checkpoint is beyond, with what it has done."""
+    done = {key: max((one[name] for one in resumption.manifest.checkpoints), default=0) for key, name in COUNTS.items()}
+    limits = {key: resumption.changed[key][1] for key in COUNTS if key in resumption.changed}
+    return {key: done[key] for key, limit in limits.items() if isinstance(limit, int) and limit < done[key]}
+
+
+def _schedule(resumption: Resumption) -> str | None:
+    """Return the key of a schedule that is as long as the run, or None."""
+    conf = resumption.manifest.config["trainer"]
+    return trainer_of(conf).schedule_key(conf)
+
+
+def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
+    """Tell whether any run may go on with another value of a key."""
+    section, _, rest = key.partition(".")
+    if key in FIXED:
+        return False
+    if section == "dataset":
+        return rest.partition(".")[0] in READ_FROM
+    if section == "datasets":
+        return rest.partition(".")[2].partition(".")[0] in READ_FROM
+    return section in FREE or (section == "trainer" and rest.partition(".")[0] in resumable)
+
+
+def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
+    wrong = [key for key in refused(resumption) if key not in may_change]
+    passed = _passed(resumption)
+    if wrong and set(wrong) <= set(passed):
+        _refuse_shorter(resumption, {key: passed[key] for key in wrong})
+    if wrong:
+        why = "can't go on with another config; its checkpoint depends on"
+        if set(wrong) <= set(LENGTHS):
+            why = f"can't be made longer or shorter, because {_schedule(resumption)} follows from its length:"
+        lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
+        own = resumption.manifest.config["trainer"].get("train_loop") is not None
+        weights = "" if own else f" from its weights: run.init_from={resumption.run_dir}"
+        hint = f"Leave it as it was, or start a new run{weights or '.'}"
+        raise ConfigError(f"{resumption.run_dir} {why}\n{lines}", hint)
+    return resumption
+
+
+def _refuse_shorter(resumption: Resumption, passed: Mapping[str, int]) -> NoReturn:
+    done = " and ".join(f"{number:,} {COUNTS[key]}s" for key, number in passed.items())
+    wanted = [f"{key}={resumption.changed[key][1]}" for key in passed]
+    shorter = join(["rtrain", "fit", shown(resumption.run_dir / CONFIG_NAME), *wanted])
+    raise ConfigError(
+        f"{shown(resumption.run_dir)} has trained {done} already: {' '.join(wanted)} would end it before that.",
+        f"To train longer, give a higher limit. To train a shorter run from scratch: {shorter}",
+    )
+
+
+def describe_changes(changed: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """Return one line for each change that the user should know of."""
+    return [f"{key}: {_shown(values)}" for key, values in changed.items() if key not in ("run.resume", "run.name")]
+
+
+def _shown(values: tuple[Any, Any]) -> str:
+    before, now = values
+    return printable(f"{before} -> {now}")  # a note may have several lines
+
+
+def _home(composed: Composed) -> Path:
+    return Path(composed.conf.run.root_dir) / composed.conf.run.name
+
+
+def _unfinished(composed: Composed) -> Iterator[Resumption]:
+    """Yield the runs below the run's name that were cut off and that nobody works on, the newest first."""
+    found = {}
+    for path in _home(composed).glob(f"[!.]*/{FILE_NAME}"):
+        try:
+            found[path.parent.name] = _open(path.parent, composed)
+        except RtrainError:  # one that can't be read can't go on
+            continue
+    for twin in in_store(composed.conf.run):
+        try:
+            run_dir, manifest = _home(composed) / twin.run_id, manifest_of(twin.manifest)
+        except (TypeError, ValueError, KeyError):  # nor can one there
+            continue
+        if twin.run_id not in found or is_ahead(twin, run_dir):
+            found[twin.run_id] = _resumption(run_dir, manifest, composed)
+        found[twin.run_id] = replace(found[twin.run_id], twin=twin)
+    ordered = sorted(found.values(), key=lambda one: one.manifest.started_at, reverse=True)
+    yield from (one for one in ordered if one.manifest.status != "succeeded" and not is_locked(one.run_dir))
+
+
+def _open(run_dir: Path, composed: Composed) -> Resumption:
+    try:
+        check_run_dir(run_dir)
+        manifest = read_manifest(run_dir)
+    except StrangeFileError:
+        raise
+    except RtrainError as error:
+        hint = "Name a run directory, runs/<name>/<time>-<id>; run.resume also takes auto, must and never."
+        raise ConfigError(error.message, hint) from error
+    return _resumption(run_dir, manifest, composed)
+
+
+def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
+    found = dict(differences(with_names_of_now(manifest.config), composed.resolved))
+    changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
+    return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
+
+
+def newer_keys(manifest: Manifest, composed: Composed) -> list[str]:
+    """Return the keys of a config that were unknown when a run began, and say now what was done then."""
+    absent = _absent(manifest.config, composed.resolved)
+    return [key for key, value in absent if _is_newer(key, value, manifest, composed)]
+
+
+def _absent(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys, and their values, that only ``now`` has."""
+    for key, value in now.items():
+        if key not in before:
+            yield f"{where}{key}", value
+        elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
+            yield from _absent(before[key], value, f"{where}{key}.")
+
+
+def _is_newer(key: str, value: Any, manifest: Manifest, composed: Composed) -> bool:
+    """Return whether a key was unknown when the run began, and says now what was done then: its default."""
+    *path, last = key.split(".")
+    before: Any = manifest.config
+    conf: Any = composed.conf
+    for name in path:
+        before, conf = before.get(name) if isinstance(before, Mapping) else None, getattr(conf, name, None)
+    if not isinstance(before, Mapping) or last in before or not is_dataclass(conf):
+        return False
+    known = {one.name: one for one in fields(conf)}.get(last)
+    if known is None:
+        return False
+    default = known.default if known.default_factory is MISSING else known.default_factory()
+    return bool(_plain(asdict(default) if is_dataclass(default) else default) == _plain(value))  # type: ignore[arg-type]
+
+
+def _check_free(run_dir: Path) -> None:
+    check_run_dir(run_dir)
+    if (run_dir / FILE_NAME).exists():
+        again = f"rtrain resume {quote(str(run_dir))}"
+        raise ConfigError(
+            f"{run_dir} holds a run already.",
+            f"Go on with it: {again}. Or leave hydra.run.dir out: each run gets a folder of its own.",
+        )
+
+
+def differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield the keys whose values differ, each as deep as it goes."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys((*before, *now)):
+            yield from differences(before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
+    elif _plain(before) != _plain(now):
+        yield where, (before, now)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values are equal, numbers with a fraction up to rounding."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON gives it back."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
