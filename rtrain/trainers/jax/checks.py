@@ -9,19 +9,14 @@ from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.nets.modes import MODES
 from rtrain.trainers.loops.auto import (
     channels_last_shape,
-    check_float32,
-    check_monitors,
     check_names,
-    check_quantities,
-    check_task,
-    dataset_of,
+    check_network,
     fill_from_dataset,
     fill_lengths,
 )
 from rtrain.trainers.loops.callbacks.build import check_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.number_ranges import check_numbers
-from rtrain.trainers.loops.tasks import CLASSES
 
 
 def check_conf(job: Job) -> None:
@@ -34,12 +29,8 @@ def check_conf(job: Job) -> None:
     if conf.train_function is not None:
         job.builder.locate_function(conf.train_function, "trainer.train_function", num_arguments=1)
         return
-    info = dataset_of(job)
-    check_task("jax", info, (*CLASSES, "regression"))
-    check_quantities("jax", info)
+    info = check_network(job)
     refuse_shared_gpu(job.conf.scaling)
-    check_float32("jax", info)
-    check_monitors(conf, info, job, tuple(conf.metrics))
     check_callbacks(conf.callbacks, job.builder)
     _check_targets(conf, info, job)
 

@@ -13,25 +13,18 @@ from rtrain.errors import CheckpointError, first_line
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
+from rtrain.trainers.loops.boosting.predictor import TreesPredictor
 from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.boosting.rounds import flat
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
-from rtrain.trainers.trained import LoadedCheckpoint, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint
 
 EXPONENTIAL = ("poisson", "gamma", "tweedie")
 LOGISTIC = ("binary", "multiclassova", "cross_entropy")
 
 
-class Predictor:
-    """Boosted trees that take rows as the dataset gives them.
-
-    Args:
-        booster: The trees.
-        info: The dataset that they were grown on.
-        num_rounds: Rounds to use; 0 for all.
-        margins: The objective was the user's own, so that the trees give sums and not probabilities.
-        ranking: What the run measured, if it is one.
-    """
+class Predictor(TreesPredictor):
+    """Boosted trees of LightGBM; see ``TreesPredictor``. It uses ``num_rounds`` of their rounds; 0: all."""
 
     least_probability = 1e-15
 
@@ -44,37 +37,19 @@ class Predictor:
         margins: bool,
         ranking: Ranking | None = None,
     ) -> None:
-        self.ranking = ranking or Ranking()
-        self.info, self._booster, self._margins = info, booster, margins
-        self._num_rounds = num_rounds or -1
+        super().__init__(info, margins=margins, ranking=ranking)
+        self._booster, self._num_rounds = booster, num_rounds or -1
 
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return a probability for each class, or the value of a regression or ranking.
-
-        Args:
-            x: (rows, *input_shape); NaN is a missing value.
-
-        Returns:
-            float32: (rows, num_classes), or (rows,).
-
-        Raises:
-            ValueError: The rows have another shape than those of training.
-        """
-        return self._shaped(self._trees(x, sums=False))
-
-    def predict_from(self, x: np.ndarray, base_margin: np.ndarray) -> np.ndarray:
-        """Return what ``predict`` does, for rows that bring scores to start from: (rows,) or (rows, classes).
-
-        LightGBM itself leaves it to its caller to add them.
-        """
-        return self._shaped(self._of_sums(self._trees(x, sums=True) + base_margin))
-
-    def _trees(self, x: np.ndarray, sums: bool) -> np.ndarray:
-        check_shape(x, self.info)
+    def outputs(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
+        """Return what LightGBM predicts; it leaves it to its caller to add margins to the sums of trees."""
         if len(x) == 0:
             num_classes = self.info.num_classes or 1
             return np.zeros((0, num_classes) if num_classes > 2 else (0,))
-        return np.asarray(self._booster.predict(flat(x), num_iteration=self._num_rounds, raw_score=sums))
+        rounds = self._num_rounds
+        if base_margin is None:
+            return np.asarray(self._booster.predict(flat(x), num_iteration=rounds))
+        sums = np.asarray(self._booster.predict(flat(x), num_iteration=rounds, raw_score=True))
+        return self._of_sums(sums + base_margin)
 
     def _of_sums(self, sums: np.ndarray) -> np.ndarray:
         """Return what LightGBM makes of the sums of trees, by the objective."""
@@ -91,16 +66,6 @@ class Predictor:
             steepness = 1.0 if objective == "cross_entropy" else float(self._booster.params.get("sigmoid", 1))
             return np.asarray(1 / (1 + np.exp(-steepness * sums)))
         return sums
-
-    def _shaped(self, found: np.ndarray) -> np.ndarray:
-        if self.info.task != "classification":
-            return found.astype(np.float32)
-        return self._probabilities(found).astype(np.float32)
-
-    def _probabilities(self, found: np.ndarray) -> np.ndarray:
-        if self._margins:
-            return probabilities_of_margins(found)
-        return found if found.ndim == 2 else np.stack([1 - found, found], axis=1)
 
 
 class QuantilePredictor(Predictor):

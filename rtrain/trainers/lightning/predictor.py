@@ -12,38 +12,28 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.lightning.services import WEIGHTS
 from rtrain.trainers.loops.auto import fill_from_dataset
+from rtrain.trainers.loops.epochs.predictor import BatchPredictor
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.inputs.standardize import Standardizer
-from rtrain.trainers.trained import LoadedCheckpoint, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint
 
 
-class Predictor:
-    """The module's ``forward`` on rows as the dataset gives them, prepared as in training."""
+class Predictor(BatchPredictor):
+    """The module's ``forward``, which returns logits, or logarithms of probabilities."""
 
     def __init__(self, module: Any, info: DatasetInfo, device: torch.device) -> None:
-        self.info, self._module, self._device = info, module.to(device).eval(), device
+        super().__init__(info)
+        self._module, self._device = module.to(device).eval(), device
         self._standardized = Standardizer(info, device)
 
+    def check(self, x: np.ndarray) -> None:
+        """Check the shape of rows; those of a datamodule may be anything."""
+        if self.info.input_shape:
+            super().check(x)
+
     @torch.no_grad()
-    def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
-        """Return a probability for each class, or the value of a regression.
-
-        Args:
-            x: (rows, *input_shape) of ``DatasetInfo.dtype``, not standardized.
-            batch_size: Rows that are computed at once.
-
-        Returns:
-            float32: (rows, num_classes), (rows, length, num_classes), or (rows,) for a regression. ``forward`` must
-            return logits, or logarithms of probabilities.
-
-        Raises:
-            ValueError: The rows have another shape than those of training.
-        """
-        if self.info.input_shape:  # rows of a datamodule may be anything
-            check_shape(x, self.info)
-        return np.concatenate([self._some(x[at : at + batch_size]) for at in range(0, max(len(x), 1), batch_size)])
-
-    def _some(self, x: np.ndarray) -> np.ndarray:
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """Compute some rows."""
         output = self._module(self._standardized(torch.tensor(x, device=self._device))).float()
         if self.info.task in CLASSES:
             return np.asarray(output.softmax(-1).cpu())

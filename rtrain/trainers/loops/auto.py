@@ -15,7 +15,7 @@ from rtrain.trainers.base import SCHEDULE_LENGTHS, Job
 from rtrain.trainers.loops.directions import Directions, check_modes, not_reported
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.monitor import metrics_named
-from rtrain.trainers.loops.tasks import metric_names, usual_monitor
+from rtrain.trainers.loops.tasks import CLASSES, metric_names, usual_monitor
 
 AUTO = "auto"
 
@@ -275,6 +275,23 @@ def judged_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> 
 def reported_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> tuple[str, ...]:
     """Return all metrics that training in epochs may report: these, and those of its speed and rate."""
     return (*judged_metrics(wanted, info, more), "train/lr", "train/rows_per_second")
+
+
+def check_network(job: Job) -> DatasetInfo:
+    """Check what a network of one of the shared losses needs of the data, and what the config says of its metrics.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        ConfigError: The rows or what is to be predicted can't be learned from, or a metric is not there; names the key.
+    """
+    info, conf = dataset_of(job), job.conf.trainer
+    check_task(job.trainer_name, info, (*CLASSES, "regression"))
+    check_quantities(job.trainer_name, info)
+    check_float32(job.trainer_name, info)
+    check_monitors(conf, info, job, tuple(conf.metrics))
+    return info
 
 
 def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence[str] = ()) -> None:

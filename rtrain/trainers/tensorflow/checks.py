@@ -15,12 +15,8 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import (
-    check_float32,
-    check_monitors,
     check_names,
-    check_quantities,
-    check_task,
-    dataset_of,
+    check_network,
     fill_lengths,
 )
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
@@ -55,12 +51,8 @@ def check_conf(job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     conf: Conf = job.conf.trainer
-    info = dataset_of(job)
-    check_task("tensorflow", info, (*CLASSES, "regression"))
-    check_quantities("tensorflow", info)
+    info = check_network(job)
     refuse_shared_gpu(job.conf.scaling)
-    check_float32("tensorflow", info)
-    check_monitors(conf, info, job, tuple(conf.metrics))
     job.builder.check_node(fill(conf.model, info, "trainer.model"), "trainer.model")
     model = job.builder.locate(conf.model["_target_"], "trainer.model._target_")
     if inspect.isclass(model):

@@ -12,12 +12,8 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import (
-    check_float32,
-    check_monitors,
     check_names,
-    check_quantities,
-    check_task,
-    dataset_of,
+    check_network,
     default_monitor,
     fill_from_dataset,
 )
@@ -25,7 +21,6 @@ from rtrain.trainers.loops.callbacks.build import check_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.number_ranges import check_numbers
-from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, build_outline, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import check_transforms
@@ -43,15 +38,11 @@ def check_conf(job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     conf: Conf = job.conf.trainer
-    info = dataset_of(job)
-    check_task("torch", info, (*CLASSES, "regression"))
-    check_quantities("torch", info)
-    check_float32("torch", info)
+    info = check_network(job)
     seen = check_transforms(conf, info, job.builder)
     _check_targets(conf, seen, job)
     _check_device(conf, job)
     _check_channels(conf, seen, job)
-    check_monitors(conf, info, job, tuple(conf.metrics))
     _check_watched(conf, info, job)
     check_callbacks(conf.callbacks, job.builder)
     check_strategy(conf, seen, job)

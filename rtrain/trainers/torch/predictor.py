@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
+from rtrain.trainers.loops.epochs.predictor import BatchPredictor
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.checkpoint.state import AVERAGED, SHARDS, WEIGHTS
@@ -18,11 +19,11 @@ from rtrain.trainers.torch.inputs.loader import Inputs
 from rtrain.trainers.torch.inputs.standardize import as_tensor
 from rtrain.trainers.torch.inputs.transforms import RowTransform, transform_of, transformed_info
 from rtrain.trainers.torch.losses.of_tasks import fit_output
-from rtrain.trainers.trained import LoadedCheckpoint, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint
 
 
-class Predictor:
-    """A trained model that takes rows as the dataset gives them and prepares them as training did.
+class Predictor(BatchPredictor):
+    """A trained model.
 
     Args:
         model: The model with its trained weights.
@@ -40,30 +41,14 @@ class Predictor:
         device: torch.device,
         transform: RowTransform | None = None,
     ) -> None:
-        self.info = info
+        super().__init__(info)
         self._model = model.to(device).eval()
         self._inputs = Inputs(info, device, channels_last=False)
         self._precision, self._device, self._transform = precision, device, transform
 
     @torch.no_grad()
-    def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
-        """Return a probability for each class, at each place of a sequence, or the value of a regression.
-
-        Args:
-            x: (rows, *input_shape), uint8, float or int64 tokens, not standardized: as the dataset has them.
-            batch_size: Rows that are computed at once.
-
-        Returns:
-            float32: (rows, num_classes), (rows, length, num_classes), or (rows,) for a regression.
-
-        Raises:
-            ValueError: The rows have another shape than those of training.
-        """
-        check_shape(x, self.info)
-        parts = [self._outputs(x[start : start + batch_size]) for start in range(0, max(len(x), 1), batch_size)]
-        return np.concatenate(parts)
-
-    def _outputs(self, x: np.ndarray) -> np.ndarray:
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """Compute some rows."""
         raw = as_tensor(np.ascontiguousarray(x))
         rows = self._inputs.ready(self._inputs.place(raw if self._transform is None else self._transform(raw)))
         with autocast(self._precision, self._device):

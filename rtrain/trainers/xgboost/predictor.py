@@ -9,54 +9,28 @@ import xgboost
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, first_line
-from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
+from rtrain.trainers.loops.boosting.predictor import TreesPredictor
 from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.boosting.rounds import flat, usable_names
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
-from rtrain.trainers.trained import LoadedCheckpoint, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.inputs import feature_types
 from rtrain.trainers.xgboost.metrics import gives_margins
 from rtrain.trainers.xgboost.model_file import MODEL, best_rounds, read_trees
 
 
-class Predictor:
-    """Boosted trees that take rows as the dataset gives them.
-
-    Args:
-        booster: The trees.
-        info: The dataset that they were grown on.
-        margins: Predictions are the sums of trees (margins): what XGBoost makes of them is for another objective.
-        ranking: What the run measured, if it is one.
-    """
+class Predictor(TreesPredictor):
+    """Boosted trees of XGBoost; see ``TreesPredictor``."""
 
     def __init__(
         self, booster: xgboost.Booster, info: DatasetInfo, *, margins: bool, ranking: Ranking | None = None
     ) -> None:
-        self.info, self._booster, self._margins = info, booster, margins
-        self.ranking = ranking or Ranking()
-        self._rounds = (0, best_rounds(booster))
+        super().__init__(info, margins=margins, ranking=ranking)
+        self._booster, self._rounds = booster, (0, best_rounds(booster))
 
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return a probability for each class, or the value of a regression or ranking.
-
-        Args:
-            x: (rows, *input_shape); NaN is a missing value.
-
-        Returns:
-            float32: (rows, num_classes), or (rows,).
-
-        Raises:
-            ValueError: The rows have another shape than those of training.
-        """
-        return self._predict(x, None)
-
-    def predict_from(self, x: np.ndarray, base_margin: np.ndarray) -> np.ndarray:
-        """Return what ``predict`` does, for rows that bring scores to start from: (rows,) or (rows, classes)."""
-        return self._predict(x, base_margin)
-
-    def _predict(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
-        check_shape(x, self.info)
+    def outputs(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
+        """Return what XGBoost predicts."""
         matrix = xgboost.DMatrix(
             flat(x),
             base_margin=base_margin,
@@ -65,14 +39,7 @@ class Predictor:
             enable_categorical=True,
         )
         found = self._booster.predict(matrix, iteration_range=self._rounds, output_margin=self._margins)
-        if self.info.task != "classification":
-            return np.asarray(found, np.float32)
-        return np.asarray(self._probabilities(found), np.float32)
-
-    def _probabilities(self, found: np.ndarray) -> np.ndarray:
-        if self._margins:
-            return probabilities_of_margins(found)
-        return found if found.ndim == 2 else np.stack([1 - found, found], axis=1)
+        return np.asarray(found)
 
 
 class QuantilePredictor(Predictor):
