@@ -84,7 +84,7 @@ def _of_own_rows(opened: Opened, split: str | None) -> Evaluation:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScoredRows:
     """Predictions of some rows beside what is right."""
 
     scores: np.ndarray
@@ -120,7 +120,7 @@ class Own:
     own: Mapping[str, float]
 
 
-Measured = Rows | Places | Labelled | Own
+Measured = ScoredRows | Places | Labelled | Own
 """What is kept of some rows."""
 
 
@@ -151,7 +151,7 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Measur
     quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
     least = predictor.least_probability if isinstance(predictor, BoundsLosses) else TINY
     ranking = predictor.ranking if isinstance(predictor, RankingModel) else Ranking()
-    return Rows(scores, chunk.y, group, weight, quantiles, least, ranking, own)
+    return ScoredRows(scores, chunk.y, group, weight, quantiles, least, ranking, own)
 
 
 def _labelled(predictor: ColumnsPredictor, info: DatasetInfo, chunk: RawChunk) -> Labelled | Own:
@@ -206,7 +206,7 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Measured]) -> dict[str, float]
     elif isinstance(parts[0], Places):
         found = _over_places(info.task, [part for part in parts if isinstance(part, Places)])
     else:
-        rows = [part for part in parts if isinstance(part, Rows)]
+        rows = [part for part in parts if isinstance(part, ScoredRows)]
         names = ("scores", "y", "group", "weight")
         joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in rows]) for name in names}
         whole = replace(rows[0], **joined)
@@ -221,23 +221,25 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Measured]) -> dict[str, float]
 
 def _of_labelled(parts: Sequence[Labelled]) -> dict[str, float]:
     info, scores, y = coded(parts)
-    rows = Rows(scores, y, np.zeros(len(y), int), np.ones(len(y)))
+    rows = ScoredRows(scores, y, np.zeros(len(y), int), np.ones(len(y)))
     return _regression(rows) if info.task == "regression" else _classification(rows)
 
 
 def _own_means(parts: Sequence[Measured]) -> dict[str, float]:
-    weighed = [(len(part.y) if isinstance(part, Rows) else part.count, part.own) for part in parts if _has_own(part)]
+    weighed = [
+        (len(part.y) if isinstance(part, ScoredRows) else part.count, part.own) for part in parts if _has_own(part)
+    ]
     total = sum(count for count, _ in weighed)
     return {
         name: sum(count * own[name] for count, own in weighed) / total for name in (weighed[0][1] if weighed else ())
     }
 
 
-def _has_own(part: Measured) -> TypeGuard[Rows | Labelled | Own]:
+def _has_own(part: Measured) -> TypeGuard[ScoredRows | Labelled | Own]:
     return not isinstance(part, Places)
 
 
-def _classification(rows: Rows) -> dict[str, float]:
+def _classification(rows: ScoredRows) -> dict[str, float]:
     from sklearn.metrics import f1_score, roc_auc_score
 
     scores, y, weight = rows.scores, rows.y, rows.weight
@@ -261,7 +263,7 @@ def _log_losses(scores: np.ndarray, y: np.ndarray, least: float = TINY) -> np.nd
     return losses
 
 
-def _regression(rows: Rows) -> dict[str, float]:
+def _regression(rows: ScoredRows) -> dict[str, float]:
     from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
     y, scores, weight = rows.y, rows.scores, rows.weight
@@ -270,7 +272,7 @@ def _regression(rows: Rows) -> dict[str, float]:
     return {"mse": mse, "rmse": np.sqrt(mse), "mae": mae, "r2": r2}
 
 
-def _quantiles(rows: Rows) -> dict[str, float]:
+def _quantiles(rows: ScoredRows) -> dict[str, float]:
     """Return the mean pinball loss as boosting libraries have it, and the share of labels up to each quantile."""
     at = np.asarray(rows.quantiles)
     above = rows.y[:, None].astype(np.float64) - rows.scores.reshape(len(rows.y), -1)
@@ -284,7 +286,7 @@ def _quantiles(rows: Rows) -> dict[str, float]:
     return found | {f"coverage_q{one:g}": share for one, share in zip(at, covered, strict=True)}
 
 
-def _ranking(rows: Rows) -> dict[str, float]:
+def _ranking(rows: ScoredRows) -> dict[str, float]:
     return rows.ranking.measure(rows.scores, rows.y, rows.group, rows.weight)
 
 

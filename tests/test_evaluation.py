@@ -8,7 +8,7 @@ import pytest
 import rtrain
 from rtrain.datasets.base import DatasetInfo, RawChunk, objects
 from rtrain.errors import ConfigError, DatasetError
-from rtrain.evaluation import Rows, compared, measure, metrics_of
+from rtrain.evaluation import ScoredRows, compared, measure, metrics_of
 
 KEYS = ["num_workers=0", "trainer.num_boost_round=3", "dataset.label=y", "dataset.weight=w", "dataset.split.test=0.5"]
 
@@ -60,14 +60,14 @@ def test_a_weight_of_two_counts_as_two_rows(task):
     )
     twice = [np.concatenate([one, one[weight == 2]]) for one in (scores, y)]
     queries = np.concatenate([group, group[weight == 2] + 100])
-    plain = metrics_of(info, [Rows(*twice, queries, np.ones(len(queries)))])
-    assert metrics_of(info, [Rows(scores, y, group, weight.astype(float))]) == pytest.approx(plain)
+    plain = metrics_of(info, [ScoredRows(*twice, queries, np.ones(len(queries)))])
+    assert metrics_of(info, [ScoredRows(scores, y, group, weight.astype(float))]) == pytest.approx(plain)
 
 
 def test_rows_that_all_weigh_nothing_are_refused(weighted):
     info = weighted[0].manifest.dataset
     assert info["columns"] == ["weight"]
-    rows = Rows(np.ones(3), np.ones(3), np.zeros(3), np.zeros(3))
+    rows = ScoredRows(np.ones(3), np.ones(3), np.zeros(3), np.zeros(3))
     with pytest.raises(ConfigError, match="weigh 0"):
         metrics_of(DatasetInfo(**info), [rows])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rtrain.config.compose.nodes import joined
+from rtrain.config.compose.nodes import full_key
 from rtrain.config.secrets.masked_config import secrets_hidden
 from rtrain.config.secrets.names import is_secret
 from rtrain.config.secrets.redact import variables_in
@@ -115,7 +115,7 @@ def _masked(data: Any, path: str = "", *, secret: bool = False) -> Iterator[tupl
     """Yield where values are masked: the full key of each, and whether it is a secret by it."""
     if isinstance(data, Mapping):
         for name, value in data.items():
-            yield from _masked(value, joined(path, str(name)), secret=secret or is_secret(str(name)))
+            yield from _masked(value, full_key(path, str(name)), secret=secret or is_secret(str(name)))
     elif isinstance(data, list | tuple):
         for value in data:
             yield from _masked(value, path, secret=secret)

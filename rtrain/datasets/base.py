@@ -158,7 +158,7 @@ class Split(ABC):
         """
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
+def concatenated(parts: Sequence[Columns]) -> Columns:
     """Return the rows of all parts in one piece; a single part as it is."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from rtrain.datasets.base import Batch, Columns, EpochPlan, ShardLayout, Split, joined, share_of, take, take_rows
+from rtrain.datasets.base import Batch, Columns, EpochPlan, ShardLayout, Split, concatenated, share_of, take, take_rows
 from rtrain.datasets.mean_std import Moments
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.datasets.splitting.shares import KEY, NAMED, SPLITS, TIME, without_keys
@@ -167,7 +167,7 @@ class StreamSplit(Split):
         for start in range(first, self.num_rows, began.rows_per_step):
             size = min(began.rows_per_step, self.num_rows - start)
             borders = [share_of(size, rank, began.num_workers) for rank in range(began.num_workers)]
-            step = joined([part.next(high - low) for part, (low, high) in zip(parts, borders, strict=True)])
+            step = concatenated([part.next(high - low) for part, (low, high) in zip(parts, borders, strict=True)])
             yield take(step, slice(max(0, one.skip_rows - start), None))
 
     def _part(self, one: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
@@ -300,7 +300,7 @@ class Rebatcher:
             count -= len(parts[-1]["y"])
         if not parts and self._held is None:
             self._held = self._no_rows()
-        return joined(parts) if parts else take(cast("Columns", self._held), slice(0))
+        return concatenated(parts) if parts else take(cast("Columns", self._held), slice(0))
 
     def finish(self) -> None:
         """Let the reader come to its end, where it counts the rows of its last piece."""

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from rtrain.config.needs import Way
 from rtrain.config.targets.builder import Builder
-from rtrain.datasets.base import Dataset, EpochPlan, joined
+from rtrain.datasets.base import Dataset, EpochPlan, concatenated
 from rtrain.datasets.registry import confs, load_source
 
 ALLOWED = ("source_functions",)
@@ -110,7 +110,7 @@ def num_rows(one: Loaded) -> Any:
 
 def train(one: Loaded) -> Any:
     """What the train split holds, in the order of the data."""
-    columns = joined(list(one.dataset.splits["train"].own_rows(0, 1)))
+    columns = concatenated(list(one.dataset.splits["train"].own_rows(0, 1)))
     return {name: (str(values.dtype), plain(values)) for name, values in columns.items()}
 
 

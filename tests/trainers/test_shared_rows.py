@@ -45,10 +45,10 @@ def test_torch_takes_batches_of_the_shared_rows(dtype):
 
 
 def test_lightning_takes_batches_of_the_shared_rows():
-    from rtrain.trainers.lightning.inputs import Rows
+    from rtrain.trainers.lightning.inputs import SplitRows
 
     dataset = many_rows("float32")
-    rows = Rows(dataset.splits["train"], dataset.info)
+    rows = SplitRows(dataset.splits["train"], dataset.info)
     assert np.shares_memory(rows._x.numpy(), dataset.splits["train"].columns["x"])
     x, _ = rows.__getitems__([3, 1])
     assert x.shape == (2, FEATURES)

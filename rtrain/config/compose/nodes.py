@@ -49,7 +49,7 @@ def unresolved(node: Container, key: Any) -> str:
     return str(child._value())
 
 
-def joined(path: str, name: str) -> str:
+def full_key(path: str, name: str) -> str:
     """Return the full key of ``name`` below ``path``."""
     return f"{path}.{name}" if path else name
 

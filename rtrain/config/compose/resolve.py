@@ -19,7 +19,7 @@ from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseExce
 from rtrain.config.compose.hydra_app import sanitized
 from rtrain.config.compose.hydra_parts import hydra_config
 from rtrain.config.compose.marks import spell_out, symbolic_environment
-from rtrain.config.compose.nodes import Container, children, joined, plain, unresolved
+from rtrain.config.compose.nodes import Container, children, full_key, plain, unresolved
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.secrets.masked import mask
 from rtrain.config.secrets.masked_config import mask_in_place, secrets_hidden
@@ -241,7 +241,7 @@ def _forget_missing(node: Container) -> None:
 
 def _missing(node: Container, path: str = "") -> Iterator[str]:
     for name, _, child in children(node):
-        full = joined(path, name)
+        full = full_key(path, name)
         if child._is_missing():
             yield full
         elif isinstance(child, Container):
@@ -250,7 +250,7 @@ def _missing(node: Container, path: str = "") -> Iterator[str]:
 
 def _interpolation_errors(node: Container, path: str = "") -> Iterator[tuple[str, Exception]]:
     for name, key, child in children(node):
-        full = joined(path, name)
+        full = full_key(path, name)
         try:
             node[key]
         except (OmegaConfBaseException, RecursionError) as error:

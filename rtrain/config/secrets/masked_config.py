@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import AnyNode, DictConfig, Node, flag_override
 
-from rtrain.config.compose.nodes import Container, children, joined, words_of
+from rtrain.config.compose.nodes import Container, children, full_key, words_of
 from rtrain.config.secrets.masked import mask_value
 from rtrain.config.secrets.names import is_secret
 from rtrain.config.secrets.referred import is_literal, mask_words, referred_by_secrets
@@ -82,6 +82,6 @@ def _scalars(
     for name, key, child in children(node):
         own = secret or (isinstance(node, DictConfig) and is_secret(name))
         if isinstance(child, Container) and not child._is_interpolation():
-            yield from _scalars(child, joined(path, name), secret=own)
+            yield from _scalars(child, full_key(path, name), secret=own)
         else:
-            yield joined(path, name), node, key, child, own
+            yield full_key(path, name), node, key, child, own

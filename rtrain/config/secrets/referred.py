@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rtrain.config.compose.nodes import Container, children, joined
+from rtrain.config.compose.nodes import Container, children, full_key
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.secrets.names import is_secret
 from rtrain.config.secrets.urls import MASK, secrets_in_url
@@ -60,9 +60,9 @@ def _leaves(node: Container, path: str = "", *, secret: bool = False) -> Iterato
     for name, _, child in children(node):
         own = secret or (isinstance(node, DictConfig) and is_secret(name))
         if isinstance(child, Container) and not child._is_interpolation():
-            yield from _leaves(child, joined(path, name), secret=own)
+            yield from _leaves(child, full_key(path, name), secret=own)
         else:
-            yield joined(path, name), (own, child._value())
+            yield full_key(path, name), (own, child._value())
 
 
 def _secret_parts(secret: bool, value: Any) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns, Dataset, joined
+from rtrain.datasets.base import Columns, Dataset, concatenated
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.labels import Labels, LabelScan
@@ -183,4 +183,4 @@ def _scanned(train: Sequence[tuple[str, pa.Table]], features: tuple[str, ...], c
 
 
 def _decoded(spec: TableSpec, keys: SplitKeys, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
-    return joined([{**spec.decode(table, where), **keys.decode(table, where)} for where, table in tables])
+    return concatenated([{**spec.decode(table, where), **keys.decode(table, where)} for where, table in tables])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, joined, objects
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, concatenated, objects
 from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.in_memory import fingerprint
@@ -205,7 +205,7 @@ def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, r
         task = labels.task
     keys = SplitKeys.of(conf.split)
     coded = {
-        split: joined([{**coded_texts(texts, labels, task), **_deciding(texts, keys, conf)} for texts in part])
+        split: concatenated([{**coded_texts(texts, labels, task), **_deciding(texts, keys, conf)} for texts in part])
         for split, part in parts.items()
     }
     splits = split_table(coded, keys, conf, task == "classification")

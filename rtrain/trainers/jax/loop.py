@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from rtrain.trainers.jax.learner import JaxLearner
-from rtrain.trainers.jax.ranks import joined
+from rtrain.trainers.jax.ranks import process_group
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.worker import Worker
 
 
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
-    with joined(worker) as world:
+    with process_group(worker) as world:
         EpochLoop(worker, worker.conf, JaxLearner(worker, world), world).run()
 
 
 def call_function(worker: Worker) -> None:
     """Call the user's function with this worker."""
-    with joined(worker):
+    with process_group(worker):
         worker.builder.locate(worker.conf.train_function, "trainer.train_function")(worker)

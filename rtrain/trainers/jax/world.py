@@ -19,9 +19,9 @@ class World(LoopWorld):
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:
         """Make one world of all workers."""
-        from rtrain.trainers.jax.ranks import joined
+        from rtrain.trainers.jax.ranks import process_group
 
-        with joined(worker):
+        with process_group(worker):
             yield
 
 

@@ -7,17 +7,17 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split, joined
+from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split, concatenated
 from rtrain.trainers.loops.boosting.rounds import flat, group_sizes, usable_names
 
 SAMPLE_ROWS = 200_000
 """LightGBM's default of ``bin_construct_sample_cnt``."""
 
 
-class Rows(lightgbm.Dataset):
+class ResumableDataset(lightgbm.Dataset):
     """Rows that go on being trained on from a checkpoint as if there had been no interruption, to the last bit."""
 
-    def _set_init_score_by_predictor(self, predictor: Any, data: Any, used_indices: Any) -> Rows:
+    def _set_init_score_by_predictor(self, predictor: Any, data: Any, used_indices: Any) -> ResumableDataset:
         """Set the scores that the checkpoint's trees give, added up in the order in which they were grown.
 
         LightGBM's own forgets the scores that rows bring, and takes rows in one piece only.
@@ -55,7 +55,7 @@ def make_dataset(
     chunks = list(split.own_rows(*place))
     data: Any = [flat(chunk["x"]) for chunk in chunks]
     names: Any = usable_names(info) or "auto"
-    return Rows(
+    return ResumableDataset(
         data[0] if len(data) == 1 else data,
         label=_column(chunks, "y"),
         weight=_column(chunks, "weight"),
@@ -87,7 +87,7 @@ def shared_bins(split: Split, info: DatasetInfo, params: dict[str, Any]) -> ligh
 def _sampled(split: Split, num_rows: int, seed: int) -> Columns:
     """Return ``x`` and ``y`` of some rows of a split, in its order; all, without a copy, if there are no more."""
     if split.num_rows <= num_rows:
-        every = joined(list(split.own_rows(0, 1)))
+        every = concatenated(list(split.own_rows(0, 1)))
         return {name: every[name] for name in ("x", "y")}
     chosen = np.zeros(split.num_rows, bool)
     chosen[np.random.default_rng(seed).choice(split.num_rows, num_rows, replace=False)] = True

@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.utilities.model_helpers import is_overridden
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from rtrain.datasets.base import DatasetInfo, EpochPlan, ShardLayout, Split, joined, share_of, step_rows
+from rtrain.datasets.base import DatasetInfo, EpochPlan, ShardLayout, Split, concatenated, share_of, step_rows
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.seeding import seed_step
@@ -20,11 +20,11 @@ from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, ta
 from rtrain.trainers.torch.ranks import TorchRanks
 
 
-class Rows(Dataset[Any]):
+class SplitRows(Dataset[Any]):
     """Rows of one of our splits: (x, y), x standardized; taken a batch at a time from the memory of the dataset."""
 
     def __init__(self, split: Split, info: DatasetInfo) -> None:
-        every = joined(list(split.own_rows(0, 1)))
+        every = concatenated(list(split.own_rows(0, 1)))
         self._x, self._y = as_tensor(every["x"]), target_tensor(every["y"])
         self._standardized = Standardizer(info, torch.device("cpu"))
 

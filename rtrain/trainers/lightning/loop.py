@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from rtrain.config.targets.builder import Builder
 from rtrain.trainers.lightning.checkpoint.untrusted import StrangersNumbers
 from rtrain.trainers.lightning.config import Conf
-from rtrain.trainers.lightning.inputs import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
+from rtrain.trainers.lightning.inputs import EvalBatches, OurData, SharedData, SplitRows, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
@@ -65,13 +65,13 @@ def _validates(module: pl.LightningModule, conf: Conf) -> bool:
 def _our_data(worker: Worker, ranks: TorchRanks, progress: EpochProgress, *, validates: bool) -> OurData:
     assert worker.dataset is not None
     conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
-    rows = Rows(splits["train"], info)
+    rows = SplitRows(splits["train"], info)
     batches = TrainBatches(len(rows), conf.rows_per_step(ranks.size), ranks, worker.run.seed, shuffle=True, drop=False)
     batches.begin(progress.epoch, progress.step_in_epoch, progress.rows)
     num_own_rows, evaluated = {"train": batches.num_own_rows()}, None
     split = evaluated_split(conf.evaluate_split, info) if validates else None
     if split is not None:
-        held = Rows(splits[split], info)
+        held = SplitRows(splits[split], info)
         parts = EvalBatches(len(held), conf.eval_batch_size, ranks)
         evaluated, num_own_rows[split] = loader_of(held, parts), parts.num_own_rows
     return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows, split)

@@ -7,7 +7,7 @@ import torch
 
 from rtrain.datasets.base import ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.lightning.inputs import EvalBatches, Rows, loader_of
+from rtrain.trainers.lightning.inputs import EvalBatches, SplitRows, loader_of
 from rtrain.trainers.lightning.loop import build_module
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.sanity_check import tried, try_rows
@@ -39,7 +39,7 @@ def _first_step(rows: ResidentSplit, worker: Worker) -> None:
     assert worker.dataset is not None, "checked by the plugin"
     info, module = worker.dataset.info, build_module(worker)
     alone = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
-    loader = loader_of(Rows(rows, info), EvalBatches(rows.num_rows, rows.num_rows, alone))
+    loader = loader_of(SplitRows(rows, info), EvalBatches(rows.num_rows, rows.num_rows, alone))
     # Without callbacks, loggers and checkpoints: nothing is written.
     trainer = pl.Trainer(accelerator="cpu", devices=1, fast_dev_run=True, enable_model_summary=False)
     with tried(f"trainer.module: {worker.conf.module['_target_']}", info, f"rows of shape {info.input_shape}"):

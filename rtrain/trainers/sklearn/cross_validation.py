@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_validate as sklearn_cross_validate
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.trainers.sklearn.config import CrossValidationConf
-from rtrain.trainers.sklearn.inputs import Rows
+from rtrain.trainers.sklearn.inputs import Inputs
 from rtrain.trainers.sklearn.learner import fit_arguments
 
 ERRORS = {"mae": "neg_mean_absolute_error", "mse": "neg_mean_squared_error"}
@@ -33,7 +33,7 @@ def cross_validate(
     kind = StratifiedKFold if info.task == "classification" else KFold
     found = sklearn_cross_validate(
         clone(estimator),
-        Rows(info).ready(rows.x),
+        Inputs(info).ready(rows.x),
         rows.y,
         scoring=scorers,
         cv=kind(conf.folds, shuffle=True, random_state=seed),

@@ -8,7 +8,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.loops.auto import standardization, standardized
 
 
-class Rows:
+class Inputs:
     """Makes rows of a dataset into (rows, features): uint8 from 0 to 1, then standardized; NaN stays."""
 
     def __init__(self, info: DatasetInfo) -> None:

@@ -16,7 +16,7 @@ from rtrain.trainers.sklearn.build import weight_argument
 from rtrain.trainers.sklearn.class_names import named
 from rtrain.trainers.sklearn.estimator_file.arguments import take_arguments
 from rtrain.trainers.sklearn.estimator_file.content import load, written
-from rtrain.trainers.sklearn.inputs import Rows
+from rtrain.trainers.sklearn.inputs import Inputs
 from rtrain.trainers.sklearn.outputs import Sums
 
 MAX_IMPORTANCES = 100
@@ -38,7 +38,7 @@ class SklearnLearner(Learner):
 
     def __init__(self, estimator: Any, info: DatasetInfo, *, whole: bool, num_threads: int) -> None:
         self.estimator, self._built, self._info, self._whole = estimator, estimator, info, whole
-        self._rows, self._num_threads = Rows(info), num_threads
+        self._rows, self._num_threads = Inputs(info), num_threads
         self._sample = np.zeros((0, 0))
 
     def train_step(self, batch: Batch, step: int) -> float | None:

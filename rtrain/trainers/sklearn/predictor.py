@@ -8,7 +8,7 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.sklearn.estimator_file.content import load
-from rtrain.trainers.sklearn.inputs import Rows
+from rtrain.trainers.sklearn.inputs import Inputs
 from rtrain.trainers.sklearn.outputs import LEAST_PROBABILITY, predict_rows
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
@@ -19,7 +19,7 @@ class Predictor:
     least_probability = LEAST_PROBABILITY
 
     def __init__(self, estimator: Any, info: DatasetInfo) -> None:
-        self.info, self._estimator, self._rows = info, estimator, Rows(info)
+        self.info, self._estimator, self._rows = info, estimator, Inputs(info)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return a probability for each class, or the value of a regression.

@@ -11,7 +11,7 @@ from tensorflow.python.framework import config as switches
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.learner import KerasLearner
-from rtrain.trainers.tensorflow.ranks import joined
+from rtrain.trainers.tensorflow.ranks import process_group
 from rtrain.trainers.worker import Worker
 
 
@@ -21,7 +21,7 @@ def train(worker: Worker) -> None:
     if not worker.in_process:
         # Of a process that is there, TensorFlow's threads can't be changed any more.
         tf.config.threading.set_intra_op_parallelism_threads(conf.num_threads or worker.num_threads)
-    with _determinism(conf.deterministic), joined(worker) as world:
+    with _determinism(conf.deterministic), process_group(worker) as world:
         learner = KerasLearner(worker, world)
         EpochLoop(worker, conf, learner, world).run()
         learner.close()

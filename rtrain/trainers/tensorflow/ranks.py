@@ -70,7 +70,7 @@ class ProcessGroup:
 
 
 @contextmanager
-def joined(worker: Worker) -> Iterator[ProcessGroup]:
+def process_group(worker: Worker) -> Iterator[ProcessGroup]:
     """Make one world of all workers.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rtrain.datasets.base import Dataset, joined
+from rtrain.datasets.base import Dataset, concatenated
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -45,7 +45,7 @@ def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:
     if tokenizer is not None:
         return tokenizer
     if ranks.rank == 0:
-        texts = joined(list(dataset.splits["train"].own_rows(0, 1)))["x"]
+        texts = concatenated(list(dataset.splits["train"].own_rows(0, 1)))["x"]
         tokenizer = train_tokenizer(worker.conf.tokenizer, texts, worker.conf.max_length)
     if ranks.size == 1:
         return tokenizer

@@ -12,7 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from rtrain.datasets.base import Columns, Dataset, ResidentSplit, joined, objects
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit, concatenated, objects
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.trainers.transformers.config import Conf, TokenizerConf
 from rtrain.trainers.transformers.hub import NOT_THERE, local_only
@@ -133,7 +133,7 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
         return dataset
     splits = {}
     for name, split in dataset.splits.items():
-        rows = encoded(joined(list(split.own_rows(0, 1))), tokenizer, conf, task)
+        rows = encoded(concatenated(list(split.own_rows(0, 1))), tokenizer, conf, task)
         if len(rows["x"]) == 0:
             raise DatasetError(
                 f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",

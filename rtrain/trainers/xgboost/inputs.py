@@ -10,7 +10,7 @@ import numpy as np
 import xgboost
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split, joined
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split, concatenated
 from rtrain.datasets.mean_std import coarse
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.rounds import flat, usable_names
@@ -37,7 +37,7 @@ def make_matrix(
     """
     options: dict[str, Any] = {"nthread": params["nthread"], "enable_categorical": True}
     if params.get("booster") == "gblinear" or params.get("tree_method") in ("exact", "approx"):
-        rows = joined(list(split.own_rows(worker.rank, worker.world_size)))
+        rows = concatenated(list(split.own_rows(worker.rank, worker.world_size)))
         return xgboost.DMatrix(**_arguments(rows, info), **options)
     if "max_bin" in params:
         options["max_bin"] = params["max_bin"]
@@ -116,7 +116,7 @@ def check_weights(dataset: Dataset | None) -> None:
     if dataset is None or not {"weight", "group"} <= set(dataset.info.columns):
         return
     for name, split in dataset.splits.items():
-        columns = joined(list(split.own_rows(0, 1)))
+        columns = concatenated(list(split.own_rows(0, 1)))
         differ = (np.diff(columns["group"]) == 0) & (np.diff(columns["weight"]) != 0)
         if differ.any():
             row = int(differ.argmax())

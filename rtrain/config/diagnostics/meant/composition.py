@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.aliases import CHOOSABLE
-from rtrain.config.compose.nodes import Container, children, joined
+from rtrain.config.compose.nodes import Container, children, full_key
 from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.sources.store import DEFAULT_PLUGINS
 from rtrain.config.files.yaml_file import read_yaml
@@ -95,7 +95,7 @@ def leaves(nodes: Any, path: str = "") -> Iterator[str]:
     """Yield the full keys of nodes, and of all that is in them."""
     pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
     for name, child in pairs:
-        full = joined(path, str(name))
+        full = full_key(path, str(name))
         yield full
         if isinstance(child, Container):
             yield from leaves(child, full)

@@ -8,7 +8,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from rtrain.config.compose.nodes import joined
+from rtrain.config.compose.nodes import full_key
 from rtrain.config.compose.search_space import as_text
 from rtrain.config.diagnostics.meant.keys.words import Meaning
 
@@ -67,4 +67,4 @@ def _leaves(given: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, given
         return
     for name, one in given.items():
-        yield from _leaves(one, joined(path, str(name)))
+        yield from _leaves(one, full_key(path, str(name)))

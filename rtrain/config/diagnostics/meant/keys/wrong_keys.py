@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig
 
 from rtrain.config.compose.aliases import CHOOSABLE, KEYS, expand_key, split_word
-from rtrain.config.compose.nodes import joined
+from rtrain.config.compose.nodes import full_key
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
@@ -287,7 +287,7 @@ class WrongKeys:
         if (said := read_whole(key, self.schemas)) is not None:
             yield Meaning(sentence=said)
         parent = key.rpartition(".")[0]
-        own = [joined(parent, name) for name in names_of(owner)]
+        own = [full_key(parent, name) for name in names_of(owner)]
         keys = self.keys
         if "." in parent and parent.partition(".")[0] in OF_RUNS:  # run.storage_options.key
             yield from (one for one in in_full(parent, None, keys.confs) if one.sentence is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rtrain.datasets.base import Columns, joined, take
+from rtrain.datasets.base import Columns, concatenated, take
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def num_rows_of(rows: Columns | pa.Table) -> int:
 
 def _as_one(pieces: Sequence[Any]) -> Any:
     if isinstance(pieces[0], Mapping):
-        return joined(pieces)
+        return concatenated(pieces)
     import pyarrow as pa
 
     return pa.concat_tables(pieces, promote_options="permissive")
