@@ -12,7 +12,7 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
-from rtrain.prediction import Opened, PredictionTask, answers, open_checkpoint, scores_of
+from rtrain.prediction import Opened, PredictionTask, open_checkpoint, predictions, scores_of
 from rtrain.prediction.columns import columns_of
 from rtrain.prediction.own_rows import measured
 from rtrain.prediction.raw_labels import Labelled, coded
@@ -53,7 +53,7 @@ def measure(
     if opened.brings_rows:
         return _of_own_rows(opened, split)
     chosen = split or (None if opened.other_data else _unseen(opened.info))
-    with closing(answers(opened, PredictionTask(opened.model, compared, with_labels=True), chosen)) as parts:
+    with closing(predictions(opened, PredictionTask(opened.model, compared, with_labels=True), chosen)) as parts:
         found = list(parts)
     if not found:
         raise ConfigError("there are no rows to evaluate.")

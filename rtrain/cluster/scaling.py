@@ -139,15 +139,15 @@ def check_feasible(
     if way := _misspelt(conf, nodes):
         raise NotEnoughResourcesError(way[0], way[1])
     no_gpu = conf.use_gpu and not have["GPU"]
-    way_out = to_try("use_gpu=false") if no_gpu else "Ask for less per worker."
+    hint = to_try("use_gpu=false") if no_gpu else "Ask for less per worker."
     if fitting:
-        way_out = to_try(f"{command} num_workers={fitting}")
+        hint = to_try(f"{command} num_workers={fitting}")
     least = "at least " if is_elastic(conf) else ""
     raise NotEnoughResourcesError(
         f"scaling asks for {least}{conf.min_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
         f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}"
         + (f", with {data_cpus:g} CPU left to read the data." if data_cpus else "."),
-        way_out,
+        hint,
     )
 
 

@@ -11,7 +11,7 @@ from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, Tables, prediction_table
 from rtrain.prediction.own_rows import write_predicted
 from rtrain.prediction.raw_columns import UNKNOWN
-from rtrain.prediction.scoring import Failure, PredictionTask, answers_here, scores_of
+from rtrain.prediction.scoring import Failure, PredictionTask, predictions_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
 if TYPE_CHECKING:
@@ -70,37 +70,37 @@ def _predict(opened: Opened, split: str | None, write: Callable[[pa.Table], None
     if opened.brings_rows:
         return write_predicted(opened, split, write)
     num_rows = 0
-    with closing(answers(opened, PredictionTask(opened.model, prediction_table), split)) as tables:
+    with closing(predictions(opened, PredictionTask(opened.model, prediction_table), split)) as tables:
         for count, table in tables:
             write(table)
             num_rows += count
     return num_rows
 
 
-def answers(opened: Opened, question: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:
+def predictions(opened: Opened, task: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:
     """Yield numbers of rows and the answers for them, in the order of the data, whatever computes them.
 
     Raises:
         RtrainError: The first failure in the order of the data; later rows may have been answered in vain.
     """
     with opened.redact.cleaning():
-        yield from _answers(opened, question, split)
+        yield from _predictions(opened, task, split)
 
 
-def _answers(opened: Opened, question: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:
+def _predictions(opened: Opened, task: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:
     reader = opened.rows(split)
     if opened.conf.scaling.num_workers:
-        from rtrain.prediction.on_ray import answers_on_ray
+        from rtrain.prediction.on_ray import predictions_on_ray
 
-        found = answers_on_ray(question, reader, opened.conf, opened.command)
+        found = predictions_on_ray(task, reader, opened.conf, opened.command)
     else:
-        found = answers_here(question, reader)
+        found = predictions_here(task, reader)
     num_done, unseen = 0, Unseen()
     with closing(found):
-        for answer in found:
-            if isinstance(answer, Failure):
-                raise answer.raised(num_done)
-            num_done += answer.num_rows
-            unseen.add(answer.categories)
-            yield answer.num_rows, answer.made
+        for one in found:
+            if isinstance(one, Failure):
+                raise one.raised(num_done)
+            num_done += one.num_rows
+            unseen.add(one.categories)
+            yield one.num_rows, one.made
     unseen.check(opened.info, opened.conf.dataset)

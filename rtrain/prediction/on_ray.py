@@ -22,7 +22,7 @@ from rtrain.cluster.scaling import check_feasible, cluster_cpus, threads_per_wor
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError, first_line
-from rtrain.prediction.scoring import Answer, Failure, PredictionTask, read_chunks
+from rtrain.prediction.scoring import Failure, Prediction, PredictionTask, read_chunks
 from rtrain.process.interrupts import renew_sigterm
 from rtrain.process.variables import drop_arguments
 from rtrain.trainers.registry import load_trainer
@@ -39,10 +39,10 @@ PACKED = "packed"
 T = TypeVar("T")
 
 
-def answers_on_ray(
-    question: PredictionTask[T], reader: RowReader, conf: RtrainConf, command: str
-) -> Generator[Answer[T] | Failure]:
-    """Answer for all rows on ``scaling.num_workers`` actors, in the order of the data; a failure is the last answer.
+def predictions_on_ray(
+    task: PredictionTask[T], reader: RowReader, conf: RtrainConf, command: str
+) -> Generator[Prediction[T] | Failure]:
+    """Predict all rows on ``scaling.num_workers`` actors, in the order of the data; a failure is the last one.
 
     Raises:
         NotEnoughResourcesError: The cluster can never hold the actors, and one CPU more to read.
@@ -53,13 +53,13 @@ def answers_on_ray(
         renew_sigterm()
         check_feasible(conf.scaling, cluster.nodes, command, data_cpus=1)
         with _quiet_ray_data():
-            yield from _told(_answers(question, reader, conf, cluster), conf)
+            yield from _told(_predictions(task, reader, conf, cluster), conf)
 
 
-def _answers(
-    question: PredictionTask[T], reader: RowReader, conf: RtrainConf, cluster: Cluster
-) -> Iterator[Answer[T] | Failure]:
-    answers = _dataset(question, reader, conf, cluster)
+def _predictions(
+    task: PredictionTask[T], reader: RowReader, conf: RtrainConf, cluster: Cluster
+) -> Iterator[Prediction[T] | Failure]:
+    answers = _dataset(task, reader, conf, cluster)
     answers.context.target_max_block_size = BLOCK_BYTES
     answers.context.execution_options.preserve_order = True
     answers.context.wait_for_min_actors_s = max(1, round(conf.scaling.start_timeout_seconds))
@@ -67,17 +67,17 @@ def _answers(
         yield from _unpacked(batch)
 
 
-def _dataset(question: PredictionTask[Any], reader: RowReader, conf: RtrainConf, cluster: Cluster) -> Any:
+def _dataset(task: PredictionTask[Any], reader: RowReader, conf: RtrainConf, cluster: Cluster) -> Any:
     import ray.data
 
-    environment = _environment(question, conf, cluster)
+    environment = _environment(task, conf, cluster)
     retries = 0 if cluster.own else MAX_RETRIES
     num_pieces = len(reader.pieces)
     pieces = ray.data.from_items(list(range(num_pieces)), override_num_blocks=max(1, min(num_pieces, MAX_READ_TASKS)))
     wanted = worker_resources(conf.scaling)
     chunks = pieces.map_batches(
         _read,
-        fn_kwargs={"reader": ray.put(reader), "with_labels": question.with_labels},
+        fn_kwargs={"reader": ray.put(reader), "with_labels": task.with_labels},
         max_retries=retries,
         runtime_env=environment,
     )
@@ -85,7 +85,7 @@ def _dataset(question: PredictionTask[Any], reader: RowReader, conf: RtrainConf,
         Answerer,
         batch_size=1,
         batch_format="pyarrow",
-        fn_constructor_args=(question,),
+        fn_constructor_args=(task,),
         compute=ray.data.ActorPoolStrategy(size=conf.scaling.num_workers),
         num_cpus=wanted.pop("CPU"),
         num_gpus=wanted.pop("GPU", 0),
@@ -96,14 +96,14 @@ def _dataset(question: PredictionTask[Any], reader: RowReader, conf: RtrainConf,
     )
 
 
-def _environment(question: PredictionTask[Any], conf: RtrainConf, cluster: Cluster) -> dict[str, Any] | None:
+def _environment(task: PredictionTask[Any], conf: RtrainConf, cluster: Cluster) -> dict[str, Any] | None:
     """Return the actors' environment; that of readers is the same, so that Ray can use their processes for both."""
-    trained = question.model.trained
-    needed = load_trainer(question.model.trainer_name, trained.conf).worker_env(trained.conf)
+    trained = task.model.trained
+    needed = load_trainer(task.model.trainer_name, trained.conf).worker_env(trained.conf)
     threads = threads_per_worker(conf.scaling, own_cluster=cluster.own)
     if threads != max(1, int(conf.scaling.cpus_per_worker)):  # which Ray sets by itself
         needed = {"OMP_NUM_THREADS": str(threads), **needed}
-    return worker_runtime_env(conf.cluster, cluster, question.model.project_root, needed)
+    return worker_runtime_env(conf.cluster, cluster, task.model.project_root, needed)
 
 
 def _read(batch: dict[str, Any], reader: Any, with_labels: bool) -> Iterator[pa.Table]:
@@ -121,31 +121,31 @@ def _read(batch: dict[str, Any], reader: Any, with_labels: bool) -> Iterator[pa.
 class Answerer:
     """An actor that holds the model; it loads it when the first rows come."""
 
-    def __init__(self, question: PredictionTask[Any]) -> None:
+    def __init__(self, task: PredictionTask[Any]) -> None:
         drop_arguments()
-        self._question = question
+        self._task = task
         self._predictor: Predictor | None = None
 
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
-        """Answer for the rows of a block."""
+        """Predict the rows of a block."""
         for chunk in _unpacked(batch):
             if isinstance(chunk, Failure):
                 yield _packed(chunk)
                 return
             try:
-                for answer in self._question.answers(self._loaded(), chunk):
-                    yield _packed(answer)
+                for made in self._task.predictions(self._loaded(), chunk):
+                    yield _packed(made)
             except Exception as error:
                 yield _packed(Failure.of(error))
                 return
 
     def _loaded(self) -> Predictor:
         if self._predictor is None:
-            folder = self._question.model.trained.folder
+            folder = self._task.model.trained.folder
             if not folder.is_dir():
                 message = f"the machine {socket.gethostname()} doesn't reach the checkpoint {folder}."
                 raise CheckpointError(message, "Copy it to a folder that every node mounts at the same path.")
-            self._predictor = self._question.model.load()
+            self._predictor = self._task.model.load()
         return self._predictor
 
 

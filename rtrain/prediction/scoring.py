@@ -69,7 +69,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Answer(Generic[T]):
+class Prediction(Generic[T]):
     """What is known of some rows; pickled to the process that asked."""
 
     num_rows: int
@@ -88,13 +88,13 @@ class PredictionTask(Generic[T]):
     with_labels: bool = False
     """Rows come with their labels, to evaluate."""
 
-    def answers(self, predictor: Predictor, chunk: RawChunk) -> Iterator[Answer[T]]:
+    def predictions(self, predictor: Predictor, chunk: RawChunk) -> Iterator[Prediction[T]]:
         """Yield what ``make`` makes of some rows, batch by batch."""
         info = self.model.trained.info
         size = len(chunk.x) if self._measures_texts(info) else batch_rows(info)
         for start in range(0, len(chunk.x), size):
             batch = _part(chunk, slice(start, start + size))
-            yield Answer(len(batch.x), self.make(predictor, info, batch), {} if start else chunk.categories)
+            yield Prediction(len(batch.x), self.make(predictor, info, batch), {} if start else chunk.categories)
 
     def _measures_texts(self, info: DatasetInfo) -> bool:
         """Tell whether rows are texts that the model joins to rows of its own, and measures without much memory."""
@@ -147,12 +147,12 @@ class TracebackError(Exception):
         return f"\n{self.args[0]}"
 
 
-def answers_here(question: PredictionTask[T], reader: RowReader) -> Generator[Answer[T] | Failure]:
-    """Answer for all rows in this process, in the order of the data; a failure is the last answer."""
+def predictions_here(task: PredictionTask[T], reader: RowReader) -> Generator[Prediction[T] | Failure]:
+    """Prediction for all rows in this process, in the order of the data; a failure is the last answer."""
     try:
-        predictor = question.model.load()
-        for chunk in read_chunks(reader, reader.pieces, question.with_labels):
-            yield from question.answers(predictor, chunk)
+        predictor = task.model.load()
+        for chunk in read_chunks(reader, reader.pieces, task.with_labels):
+            yield from task.predictions(predictor, chunk)
     except Exception as error:
         yield Failure.of(error)
 

@@ -16,7 +16,7 @@ from rtrain.trainers.torch.optimization.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
-WAY_OUT = "Lower the learning rate of the module, or look for extreme values in the data."
+HINT = "Lower the learning rate of the module, or look for extreme values in the data."
 
 
 class Losses(pl.Callback):
@@ -73,11 +73,11 @@ class Losses(pl.Callback):
             for buffer, before in zip(module.buffers(), self._buffers, strict=True):
                 buffer.copy_(before)
         step, _, batch, _ = self._held[bad]
-        skip_step(self._worker, self._progress, step, batch, WAY_OUT)
+        skip_step(self._worker, self._progress, step, batch, HINT)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Fail if every step was left out."""
-        check_any_taken(self._progress, trainer.global_step, WAY_OUT)
+        check_any_taken(self._progress, trainer.global_step, HINT)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Evaluate nothing that is spoilt."""
@@ -94,7 +94,7 @@ class Losses(pl.Callback):
         bad = self._first_bad()
         if bad is not None:
             step, epoch, batch, _ = self._held[bad]
-            raise NotFiniteError.of_loss(step, epoch, batch, WAY_OUT)
+            raise NotFiniteError.of_loss(step, epoch, batch, HINT)
         self._held.clear()
 
     def _first_bad(self, gradients: Sequence[torch.Tensor] = ()) -> int | None:

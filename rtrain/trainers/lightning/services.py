@@ -16,7 +16,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.lightning.checkpoint.stored import check_readable, without_objects
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.inputs import OurData, SharedData
-from rtrain.trainers.lightning.losses import WAY_OUT, Losses
+from rtrain.trainers.lightning.losses import HINT, Losses
 from rtrain.trainers.lightning.metrics.agreement import Agreement
 from rtrain.trainers.lightning.metrics.logged import (
     TRAIN,
@@ -243,7 +243,7 @@ class Services(pl.callbacks.Checkpoint):
         if not self.control.must_save():
             return
         self.losses.look()
-        self.control.check_weights(non_finite(weights_of(trainer.lightning_module)), WAY_OUT)
+        self.control.check_weights(non_finite(weights_of(trainer.lightning_module)), HINT)
         state, left_out = without_objects(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         check_readable(state)
         if left_out and self.control.saved_step < 0:

@@ -133,11 +133,11 @@ class TrainerControl:
         score = self.monitor.score(self.news) if progress.evaluated_step == progress.step else None
         return {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics, "score": score}
 
-    def check_weights(self, non_finite: set[str], way_out: str) -> None:
+    def check_weights(self, non_finite: set[str], hint: str) -> None:
         """Fail if weights that were finite when training began no longer are, on whatever rank."""
         spoilt = non_finite - self.non_finite
         if self._ranks.max([float(bool(spoilt))])[0]:
-            raise NotFiniteError.of_weights(spoilt, self.progress.step, way_out)
+            raise NotFiniteError.of_weights(spoilt, self.progress.step, hint)
 
 
 def is_due(every: int | None, count: int, before: int | None = None) -> bool:

@@ -34,7 +34,7 @@ class SklearnLearner(Learner):
         num_threads: For the manifest.
     """
 
-    way_out = "Look for extreme values in the data, or set other arguments of trainer.estimator."
+    hint = "Look for extreme values in the data, or set other arguments of trainer.estimator."
 
     def __init__(self, estimator: Any, info: DatasetInfo, *, whole: bool, num_threads: int) -> None:
         self.estimator, self._built, self._info, self._whole = estimator, estimator, info, whole

@@ -36,7 +36,7 @@ from rtrain.trainers.worker import Worker
 class TorchLearner(Learner):
     """Module, optimizer and what belongs to them on one rank; a strategy says how ranks share the work."""
 
-    way_out = "Lower trainer.optimizer.lr, set trainer.clip_norm=1, or train with trainer.precision=fp32."
+    hint = "Lower trainer.optimizer.lr, set trainer.clip_norm=1, or train with trainer.precision=fp32."
 
     def __init__(self, worker: Worker, strategy: Strategy) -> None:
         assert worker.dataset is not None, "checked by the plugin"

@@ -103,8 +103,8 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
     early, best = conf.early_stopping, job.conf.run.checkpoint.best.monitor
     if early is not None and not eval_splits(conf, info):
         splits = [name for name in ("val", "test") if info.num_rows.get(name)]
-        way_out = f"trainer.eval_splits=[{splits[0]}]" if splits else "dataset.split.val=0.2"
-        raise ConfigError("trainer.early_stopping needs a split to evaluate on.", to_try(way_out))
+        hint = f"trainer.eval_splits=[{splits[0]}]" if splits else "dataset.split.val=0.2"
+        raise ConfigError("trainer.early_stopping needs a split to evaluate on.", to_try(hint))
     if early is not None and None not in (early.monitor, best) and early.monitor != best:
         raise ConfigError(
             f"trainer.early_stopping.monitor={early.monitor}: the best round is chosen by {best} already "

@@ -170,7 +170,7 @@ class EpochLoop:
                 self.learner.sync()
                 values = self.learner.evaluate(self._alive(self.eval_loader.steps(self._evaluation_pass())))
             if math.isnan(values.get("loss", 0.0)) and self.worker.run.failure.nan_loss == "raise":
-                raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.way_out)
+                raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.hint)
             values = {f"{self.split}/{name}": value for name, value in values.items()}
         progress.evaluated_step = progress.step
         if found or values:
@@ -208,7 +208,7 @@ class EpochLoop:
         self.meter.look()
         with self.meter.paused():
             self.learner.sync()
-            self.control.check_weights(self.learner.non_finite(), self.learner.way_out)
+            self.control.check_weights(self.learner.non_finite(), self.learner.hint)
             self.callbacks.tell(WorkerCallback.before_save)
             self.control.save(self.snapshot)
         self.callbacks.tell(WorkerCallback.after_save)

@@ -73,13 +73,13 @@ class Meter:
     def _note_bad(self, step: int, batch: int) -> None:
         """Fail, or note that a step was left out."""
         if self._worker.run.failure.nan_loss != "skip":
-            raise NotFiniteError.of_loss(step, self._progress.epoch, batch, self._learner.way_out)
-        skip_step(self._worker, self._progress, step, batch, self._learner.way_out)
+            raise NotFiniteError.of_loss(step, self._progress.epoch, batch, self._learner.hint)
+        skip_step(self._worker, self._progress, step, batch, self._learner.hint)
 
     def check_any_taken(self) -> None:
         """Fail if every step of the training was left out."""
         self.look()
-        check_any_taken(self._progress, self._progress.step, self._learner.way_out)
+        check_any_taken(self._progress, self._progress.step, self._learner.hint)
 
     def metrics(self) -> dict[str, float]:
         """Return loss, rate and speed since the last call, over all ranks."""
