@@ -28,7 +28,7 @@ MOST_SHOWN = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class TableLook:
     """What there is in a table and its folder."""
 
     path: str
@@ -53,7 +53,7 @@ class Found:
         return [one for one in self.columns if one.use == use and one.name != self.label]
 
 
-def look_at(path: str, label: str | None) -> Found:
+def look_at(path: str, label: str | None) -> TableLook:
     """Return what is in the table at ``path``, whose column ``label`` is to be predicted.
 
     Raises:
@@ -75,7 +75,7 @@ def look_at(path: str, label: str | None) -> Found:
     check_columns(list(dict.fromkeys(names)), schema, path, "features")
     table = reading.read(file, names)
     splits, unlabelled = _beside(path, names, label, reading)
-    return Found(
+    return TableLook(
         path=path,
         source=source,
         reading=keys,

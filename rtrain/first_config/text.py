@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from rtrain.first_config.columns import LEFT_OUT, NAME, Column
-from rtrain.first_config.look import Found
+from rtrain.first_config.look import TableLook
 from rtrain.text.printable import printable
 
 RARE = 0.1
@@ -26,13 +26,13 @@ _WORD = re.compile(r"[A-Za-z_][\w./-]*")
 SIGNS = {"\t": "tab", ";": "semicolon", "|": "pipe"}
 
 
-def first_config(found: Found) -> str:
+def first_config(found: TableLook) -> str:
     """Return the YAML of a config that trains boosted trees on a table."""
     defaults = f"defaults:\n  - trainer: xgboost\n  - dataset: {found.source}\n  - scaling: in_process\n"
     return "\n".join([_head(found), defaults, _dataset(found), _trainer(found)])
 
 
-def _head(found: Found) -> str:
+def _head(found: TableLook) -> str:
     """Return the comment that says what was found."""
     what = f"one of {len(found.classes)} classes" if found.classes else "a number"
     rows = f"{found.num_rows} rows{' without a header line' if 'names' in found.reading else ''}"
@@ -42,7 +42,7 @@ def _head(found: Found) -> str:
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
-def _classes(found: Found) -> Iterator[str]:
+def _classes(found: TableLook) -> Iterator[str]:
     shown = [
         f"{_plain(name)} {count / found.num_rows:.1%}" for name, count in list(found.classes.items())[:MOST_CLASSES]
     ]
@@ -52,11 +52,11 @@ def _classes(found: Found) -> Iterator[str]:
         yield "Some are rare: look at the metrics of trainer.params.eval_metric more than at the accuracy."
 
 
-def _has_rare(found: Found) -> bool:
+def _has_rare(found: TableLook) -> bool:
     return bool(found.classes) and min(found.classes.values()) < RARE * found.num_rows
 
 
-def _columns(found: Found) -> Iterator[str]:
+def _columns(found: TableLook) -> Iterator[str]:
     """Yield a line for each column: its name, what it holds, how much of it is missing, and what becomes of it."""
     shown = found.columns[:MOST_COLUMNS]
     missing = [f"{one.num_missing} missing" if one.num_missing else "" for one in shown]
@@ -70,13 +70,13 @@ def _columns(found: Found) -> Iterator[str]:
         yield f"  and {len(found.columns) - MOST_COLUMNS} columns more"
 
 
-def _use(column: Column, found: Found) -> str:
+def _use(column: Column, found: TableLook) -> str:
     if column.name == found.label:
         return "the label"
     return f"{column.use} ({column.note})" if column.note else column.use
 
 
-def _dataset(found: Found) -> str:
+def _dataset(found: TableLook) -> str:
     keys: dict[str, Any] = {"path": {"train": found.path, **found.splits} if found.splits else found.path}
     comments = {"ids": "shown next to predictions", "split": "val says when to stop; nothing is chosen by test"}
     if found.unlabelled:
@@ -99,7 +99,7 @@ def _dataset(found: Found) -> str:
     return "dataset:\n" + "".join(lines)
 
 
-def _trainer(found: Found) -> str:
+def _trainer(found: TableLook) -> str:
     params: dict[str, Any] = {"max_depth": 6, "eta": 0.1}
     if len(found.classes) == 2:
         params["eval_metric"] = ["aucpr" if _has_rare(found) else "auc", "logloss"]

@@ -148,7 +148,7 @@ class TracebackError(Exception):
 
 
 def predictions_here(task: PredictionTask[T], reader: RowReader) -> Generator[Prediction[T] | Failure]:
-    """Prediction for all rows in this process, in the order of the data; a failure is the last answer."""
+    """Predict all rows in this process, in the order of the data; a failure is the last one."""
     try:
         predictor = task.model.load()
         for chunk in read_chunks(reader, reader.pieces, task.with_labels):

@@ -37,7 +37,7 @@ from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
-from rtrain.trainers.torch.checkpoint.staging import Copies
+from rtrain.trainers.torch.checkpoint.staging import Stager
 from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
@@ -56,7 +56,7 @@ class Services(pl.callbacks.Checkpoint):
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, data.split
         best, conf = worker.run.checkpoint.best, worker.conf
         monitor = Monitor.of(best, conf, worker.directions, default_monitor(data.split))
-        self.watched, self.progress, self._copies = Watched(worker, monitor), progress, Copies()
+        self.watched, self.progress, self._stager = Watched(worker, monitor), progress, Stager()
         self.control = TrainerControl(worker, conf, ranks, progress, monitor)
         self._agreement = Agreement(worker, ranks)
         self._schedules = Schedules(worker, ranks, self._agreement)
@@ -252,7 +252,7 @@ class Services(pl.callbacks.Checkpoint):
 
     def _snapshot(self, state: Mapping[str, Any]) -> Writer:
         """Copy what Lightning would write, and our own progress."""
-        copied, progress = self._copies.take(state), replace(self.progress, metrics=dict(self.progress.metrics))
+        copied, progress = self._stager.take(state), replace(self.progress, metrics=dict(self.progress.metrics))
 
         def write(folder: Path) -> None:
             torch.save(copied, folder / CHECKPOINT)

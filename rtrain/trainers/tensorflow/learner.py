@@ -31,7 +31,7 @@ from rtrain.trainers.tensorflow.build import (
 )
 from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
 from rtrain.trainers.tensorflow.callbacks import Callbacks
-from rtrain.trainers.tensorflow.checkpoint.staging import Copies
+from rtrain.trainers.tensorflow.checkpoint.staging import Stager
 from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.config import Conf
@@ -84,7 +84,7 @@ class KerasLearner(Learner):
         self._train = train_step(self.model, inputs, info, world, parts=parts, skips=skips)
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
         self._callbacks = Callbacks(build_callbacks(conf, self._metrics, builder), self.model, conf.max_epochs)
-        self._copies = Copies((*self.model.variables, *optimizer.variables))
+        self._stager = Stager((*self.model.variables, *optimizer.variables))
         self._move_seeds(world.rank)
 
     def train_step(self, batch: Batch, step: int) -> Any:
@@ -153,11 +153,11 @@ class KerasLearner(Learner):
 
     def snapshot(self) -> Writer:
         """Copy all variables, and return what writes them: the weights as Keras does, all other numbers beside them."""
-        self._copies.take()
+        self._stager.take()
         remembered = json.dumps(self._callbacks.state()) if self._callbacks else None
 
         def write(folder: Path) -> None:
-            with self._copies.shown():
+            with self._stager.shown():
                 keras.saving.save_weights(self.model, folder / WEIGHTS, objects_to_skip=[self.model.optimizer])
                 save_file({name: np.asarray(one.numpy()) for name, one in self._others().items()}, folder / TRAINING)
             if remembered is not None:

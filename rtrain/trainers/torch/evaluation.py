@@ -34,7 +34,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any
     return torch.autocast(device.type, dtype=DTYPES[precision], enabled=precision != "fp32")
 
 
-class Evaluation:
+class Evaluator:
     """The metrics of a split: the loss, accuracy or errors, and torchmetrics of the user's choice.
 
     Args:

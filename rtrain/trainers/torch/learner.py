@@ -22,7 +22,7 @@ from rtrain.trainers.loops.progress import FILE_NAME
 from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, schedule_length
 from rtrain.trainers.torch.checkpoint.state import TRAINING
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.evaluation import Evaluation
+from rtrain.trainers.torch.evaluation import Evaluator
 from rtrain.trainers.torch.inputs.loader import Step, TensorLoader
 from rtrain.trainers.torch.inputs.transforms import open_loader
 from rtrain.trainers.torch.losses.own import untrained
@@ -60,7 +60,7 @@ class TorchLearner(Learner):
             failure=worker.run.failure,
         )
         metrics = build_metrics(conf, info, worker.builder)
-        self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task, notice=worker.notice)
+        self._evaluator = Evaluator(loss, data, conf.precision, metrics=metrics, task=info.task, notice=worker.notice)
         self.optimizer_step.wrapped.train()
 
     def open_loader(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorLoader:
@@ -81,7 +81,7 @@ class TorchLearner(Learner):
 
     def evaluate(self, batches: Iterable[Step]) -> dict[str, float]:
         """Return the metrics of the averaged weights if there are any, else of those that train."""
-        found = self._evaluation.run(self.state.evaluated_model(), batches)
+        found = self._evaluator.run(self.state.evaluated_model(), batches)
         self.optimizer_step.wrapped.train()
         return found
 

@@ -23,7 +23,7 @@ from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.loader import slices
 from rtrain.trainers.loops.tasks import TINY, derived_metrics
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
-from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
+from rtrain.trainers.torch.checkpoint.staging import Stager, save_tensors
 from rtrain.trainers.torch.optimization.finite import are_finite, non_finite, weights_of
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
@@ -55,7 +55,7 @@ class TransformersLearner(Learner):
         row = next(iter(dataset.splits["train"].own_rows(0, 1)))
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)
         self._worker = worker
-        self._copies, self._skips = Copies(), worker.run.failure.nan_loss == "skip"
+        self._stager, self._skips = Stager(), worker.run.failure.nan_loss == "skip"
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
 
     def _distributed(self) -> DistributedDataParallel:
@@ -188,7 +188,7 @@ class TransformersLearner(Learner):
     def snapshot(self) -> Writer:
         """Copy what goes into a folder that transformers can open, and the optimizer beside it."""
         training = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
-        weights, training = self._copies.take((self.model.state_dict(), training))
+        weights, training = self._stager.take((self.model.state_dict(), training))
         merged = copy.deepcopy(self.model) if self._conf.merge_lora else None
 
         def write(folder: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 
-class Copies:
+class Stager:
     """Copies the values of variables, each time into the same room: new memory costs more than the copying does."""
 
     def __init__(self, variables: Iterable[Any]) -> None:

@@ -43,7 +43,7 @@ def snapshot(state: TrainState, group: Any) -> Writer:
     tensors |= model_tensors(state.model)
     groups = [{key: value for key, value in one.items() if key != "params"} for one in state.optimizer.param_groups]
     rest = {"param_groups": groups, "scalars": scalars, **state.rest()}
-    parts, rest = state.copies.take(({name: _part(tensor) for name, tensor in tensors.items()}, rest))
+    parts, rest = state.stager.take(({name: _part(tensor) for name, tensor in tensors.items()}, rest))
     copies = {name: _like(tensor, parts[name]) for name, tensor in tensors.items()}
 
     def write(folder: Path) -> None:

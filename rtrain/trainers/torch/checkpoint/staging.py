@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 
-class Copies:
+class Stager:
     """Copies whole trees of tensors, each time into the same room: new memory costs more than the copying does."""
 
     def __init__(self) -> None:

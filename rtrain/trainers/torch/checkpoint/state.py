@@ -18,7 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
-from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
+from rtrain.trainers.torch.checkpoint.staging import Stager, save_tensors
 from rtrain.trainers.torch.optimization.finite import BATCH_STATISTICS
 from rtrain.trainers.torch.ranks import TorchRanks
 
@@ -37,7 +37,7 @@ class TrainState:
     scheduler: LRScheduler | None
     scaler: torch.amp.GradScaler
     ema: AveragedModel | None
-    copies: Copies = field(default_factory=Copies)
+    stager: Stager = field(default_factory=Stager)
     """Room for a snapshot."""
 
     def evaluated_model(self) -> nn.Module:
@@ -54,7 +54,7 @@ class TrainState:
         """Copy weights and training state, and return what writes them into a folder."""
         ema = None if self.ema is None else self.ema.module.state_dict()
         training = {"optimizer": self.optimizer.state_dict(), **self.rest()}
-        weights, averaged, training = self.copies.take((self.model.state_dict(), ema, training))
+        weights, averaged, training = self.stager.take((self.model.state_dict(), ema, training))
 
         def write(folder: Path) -> None:
             save_tensors(weights, folder / WEIGHTS)

@@ -141,7 +141,7 @@ class DeepSpeed(Strategy):
             self._engine.save_checkpoint(aside.name, tag=TAG, save_latest=False)
         with self._whole(state.model):
             weights = model_tensors(state.model) if first else {}
-            files, weights, rest = state.copies.take((files, weights, {**state.rest(), "rates": _rates(state)}))
+            files, weights, rest = state.stager.take((files, weights, {**state.rest(), "rates": _rates(state)}))
 
         def write(folder: Path) -> None:
             with aside:  # small scripts, and what was offloaded to a disk

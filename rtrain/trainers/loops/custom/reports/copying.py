@@ -19,7 +19,7 @@ OWN_FOLDER = "Write the checkpoint into a new folder, e.g. tempfile.mkdtemp(), a
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFiles:
     """What a checkpoint consists of."""
 
     folders: list[Path]
@@ -53,7 +53,7 @@ def copy_files(source: Path, into: Path, target: Path, part_name: str) -> None:
             raise unwritable(target, f"{source / file}: {error.strerror or first_line(error)}") from error
 
 
-def find_files(source: Path, checkpoints: Path) -> Found:
+def find_files(source: Path, checkpoints: Path) -> FoundFiles:
     """Return what a checkpoint consists of.
 
     Args:
@@ -82,7 +82,7 @@ def find_files(source: Path, checkpoints: Path) -> Found:
             f"{len(files):,} files, and {checkpoints} has space for {free / 1e9:,.1f} GB.",
             "Report a folder with nothing else in it, or choose a run.root_dir with more space.",
         )
-    return Found(folders, files, size_bytes)
+    return FoundFiles(folders, files, size_bytes)
 
 
 def _check_place(source: Path, checkpoints: Path) -> None:
