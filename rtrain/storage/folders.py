@@ -68,6 +68,18 @@ def chunks_of(stream: IO[bytes], length: int | None = None) -> Iterator[bytes]:
         yield chunk
 
 
+def _write(out: IO[bytes], chunks: Iterator[bytes]) -> BaseException | None:
+    """Write chunks; return what they raise, as an object that is closed is complete for pyarrow, whatever happened."""
+    while True:
+        try:
+            chunk = next(chunks, None)
+        except BaseException as error:
+            return error
+        if chunk is None:
+            return None
+        out.write(chunk)
+
+
 def read(folder: Folder, name: str) -> bytes:
     """Return the content of a small file.
 
@@ -109,15 +121,21 @@ class StoreFolder:
         return StoreFolder(self._store, f"{self._path}/{name}", f"{self.url}/{name}")
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Upload it, in several requests if it is large."""
+        """Upload it, in several requests if it is large; nothing is left of one whose chunks break off."""
         from rtrain.storage.pyarrow_store import PyarrowStore
 
+        chunks = iter(chunks)
+        first = next(chunks, b"")  # an error of a small file comes before anything is replaced
         place = self._place(name)
         if not isinstance(self._store, PyarrowStore):  # those need no folders
             self._store.makedirs(place.rpartition("/")[0], exist_ok=True)
         with self._store.open(place, "wb") as out:
-            for chunk in chunks:
-                out.write(chunk)
+            out.write(first)
+            broken = _write(out, chunks)
+        if broken is not None:
+            with suppress(OSError):
+                self._store.rm(place)
+            raise broken
 
     def open(self, name: str) -> BinaryIO:
         """Open an object."""
