@@ -1,0 +1,55 @@
+"""The docs as a site: ``make docs``."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site; a warning, about a link that leads nowhere say, is an error."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"NO_MKDOCS_2_WARNING": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_page_is_built(site):
+    pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")}
+    built = {page.relative_to(site) for page in site.rglob("*.html")}
+    assert built == pages | {Path("404.html")}
+
+
+def test_a_page_loads_nothing_from_elsewhere(site):
+    loaded = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)")
+    for page in site.rglob("*.html"):
+        assert not loaded.findall(page.read_text()), page.name
+    for file in site.rglob("*.css"):
+        assert not re.findall(r"url\([\"']?(?:https?:)?//[^)]+", file.read_text()), file.name
+
+
+def test_the_search_needs_no_server(site):
+    assert "var __index" in (site / "search" / "search_index.js").read_text()[:20]
+
+
+def test_the_table_of_extras_has_them_all():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "install.md").read_text()
+    rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert rows == {name for name, packages in extras.items() if packages}
+    assert all(f"`{name}`" in page for name in extras)
+
+
+@pytest.mark.parametrize("page", ["install.md", "contributing.md"])
+def test_a_make_target_that_docs_name_is_there(page):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([\w-]+)", (ROOT / "docs" / page).read_text())) <= targets
