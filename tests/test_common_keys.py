@@ -39,8 +39,8 @@ SEARCH = "tests/searches/test_searches.py"
 SCHEDULER = "tests/schedulers/test_schedulers.py"
 TESTS = {
     **{key: f"{ACTS}[{key}]" for key in RUN},
-    "run.resume": "tests/test_resuming.py::test_must_needs_a_run_of_this_config",
-    "run.resume_data": "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted",
+    "run.resume": "tests/training/test_resuming.py::test_must_needs_a_run_of_this_config",
+    "run.resume_data": "tests/training/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted",
     "run.storage_timeout_seconds": "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly",
     "run.loggers": "tests/tracking/test_trackers.py::test_a_run_is_in_each_tracker_that_it_names",
     "run.loggers_timeout_seconds": (

@@ -53,3 +53,9 @@ def test_the_table_of_extras_has_them_all():
 def test_a_make_target_that_docs_name_is_there(page):
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make ([\w-]+)", (ROOT / "docs" / page).read_text())) <= targets
+
+
+def test_a_file_of_the_code_that_docs_name_is_there():
+    named = re.compile(r"(?<![\w/.-])((?:rtrain|tests)/[\w/]+\.(?:py|yaml))")
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
+        assert {path for path in named.findall(page.read_text()) if not (ROOT / path).exists()} == set(), page.name

@@ -60,7 +60,7 @@ def test_a_killed_process_is_resumed_to_the_same_end(project, config, more):
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
     (path,) = set(project.glob("killed/*/*")) - before
-    assert Run.load(path).status == "running"
+    assert Run.load(path).status == "killed"
     with pytest.warns(UserWarning, match="it was killed"):
         run = rtrain.resume(path)
     assert_resumed_in_the_middle(run)

@@ -68,7 +68,7 @@ def test_weights_that_a_batch_lacks_lie_where_its_rows_do():
     feed._inputs.place = lambda values: torch.zeros(values.shape, device="meta")
     feed._inputs.ready = lambda x: x
     feed._with_weight = lambda step, weight: weight
-    found = feed._placed(Batch(data.splits["train"].columns["x"][:5], data.splits["train"].columns["y"][:5], 5))
+    found = feed.step(Batch(data.splits["train"].columns["x"][:5], data.splits["train"].columns["y"][:5], 5))
     assert found.device.type == "meta"
 
 
