@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: demo test test-all test-faults test-gpu lint docs bench clean
+.PHONY: demo test test-all test-faults test-gpu lint docs wheel bench clean
 
 demo: .venv/demo
 	$(BIN)/rtrain fit configs/resnet.yaml
@@ -34,6 +34,9 @@ lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: .venv/test
+	$(BIN)/python -m hatchling build -t wheel
 
 docs: .venv/test
 	$(BIN)/mkdocs build

@@ -34,13 +34,14 @@ ATTEMPTS = "tests/engine/ray/test_ray_attempts.py"
 WORKER = "tests/engine/ray/test_ray_worker.py"
 ASKED = "tests/cluster/test_scaling.py::test_ray_is_asked_for_what_each_key_says"
 STARTED = "tests/cluster/test_cluster.py::test_ray_is_started_with_what_each_key_says"
+DATA = "tests/training/test_resumed_data.py"
 SWEEP = "tests/sweeps/test_sweep.py"
 SEARCH = "tests/searches/test_searches.py"
 SCHEDULER = "tests/schedulers/test_schedulers.py"
 TESTS = {
     **{key: f"{ACTS}[{key}]" for key in RUN},
     "run.resume": "tests/training/test_resuming.py::test_must_needs_a_run_of_this_config",
-    "run.resume_data": "tests/training/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted",
+    "run.resume_data": f"{DATA}::test_content_that_is_meant_to_be_another_is_taken_and_noted",
     "run.storage_timeout_seconds": "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly",
     "run.loggers": "tests/tracking/test_trackers.py::test_a_run_is_in_each_tracker_that_it_names",
     "run.loggers_timeout_seconds": (

@@ -1,12 +1,17 @@
 """The wheel: it holds every config and recipe of the checkout, and answers without any extra."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+
+import rtrain
 
 ROOT = Path(__file__).parent.parent
 
@@ -74,3 +79,26 @@ def test_what_make_starts_keeps_what_python_compiles(tmp_path):
     variables = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True)
     assert done.stdout == "kept: yes\n"
+
+
+def test_each_step_of_a_workflow_is_a_command_of_the_project():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert workflows
+    for file in workflows:
+        jobs = yaml.safe_load(file.read_text())["jobs"].values()
+        commands = [step["run"].split() for job in jobs for step in job["steps"] if "run" in step]
+        assert commands
+        for command in commands:
+            assert command == [".ci/run"] or (command[0] == "make" and set(command[1:]) <= targets), command
+
+
+def test_ci_runs_on_each_python_that_the_project_supports():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    assert tested == [one.rpartition(" ")[2] for one in listed if re.search(r":: 3\.\d+$", one)]
+
+
+def test_the_citation_names_the_version():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == rtrain.__version__

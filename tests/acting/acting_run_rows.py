@@ -32,7 +32,8 @@ NOT_TRAINED = [
     refused("scaling.use_gpu=true", because="use_gpu"),
     refused("run.resume=must", "run.name=nothing", because="run.resume=must"),
     *shown(
-        "tests/training/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted", "run.resume_data"
+        "tests/training/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted",
+        "run.resume_data",
     ),
     *shown(
         "tests/trainers/loops/custom/reports/test_shown_output.py"
