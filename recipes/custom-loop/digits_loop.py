@@ -42,7 +42,7 @@ def digits():
 
 
 def accuracy(net, test):
-    """Return the share of test rows that are told right; each worker looks at every n-th, and the counts are added."""
+    """Return the accuracy on the test rows; each worker evaluates every n-th row, and the counts are added."""
     context = ray.train.get_context()
     device, ours = ray.train.torch.get_device(), slice(context.get_world_rank(), None, context.get_world_size())
     x, y = (part[ours].to(device) for part in test.tensors)

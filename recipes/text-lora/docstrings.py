@@ -14,7 +14,7 @@ NAMES = re.compile(r"\b(sk)?(learn|numpy|np|pandas|pd|torch|scipy|sp)\b\.?", re.
 def paragraphs(libraries, num_rows, seed=0):
     """Return a frame with the columns ``text`` and ``library``: ``num_rows`` paragraphs of each library.
 
-    The libraries' own names are cut out, so that only what is said can tell them apart.
+    The libraries' names are removed, so that only the content can tell them apart.
     """
     rows = []
     for library in libraries:

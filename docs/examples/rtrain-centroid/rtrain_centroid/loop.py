@@ -27,7 +27,7 @@ def train(worker):
     worker.describe({"num_rows": {name: len(split["y"]) for name, split in rows.items()}})
     worker.report(metrics, step=1, epoch=1)
 
-    def snapshot():  # copies what training would go on to change; here it is over
+    def snapshot():  # copies what further training would change; here training has ended
         return lambda folder: np.save(folder / "means.npy", means)
 
     decides = "val/accuracy" if "val/accuracy" in metrics else "test/accuracy"
