@@ -14,9 +14,9 @@ from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.written_files import COPIES, names_text
 from rtrain.storage.stores import is_url
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
-DIGITS = 4
 SPEED = "train/rows_per_second"
 NO_RESULTS = ("train/lr", SPEED)
 LOSSES = ("logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1")
@@ -117,11 +117,6 @@ def _count_text(own: float | None, counted: int) -> str:
 def metrics_text(metrics: Mapping[str, float | None]) -> str:
     """Return metrics as ``name value`` pairs with four significant digits."""
     return "  ".join(f"{printable(name)} {number_text(value)}" for name, value in metrics.items())
-
-
-def number_text(value: float | None) -> str:
-    """Return a number with four significant digits; None stands for what was no number."""
-    return "nan" if value is None else f"{value:.{DIGITS}g}"
 
 
 def start_line(run_dir: Path, manifest: Manifest) -> str:

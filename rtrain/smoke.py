@@ -27,6 +27,7 @@ from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.process.interrupts import stopped_after
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
+from rtrain.text.numbers import number_text
 from rtrain.training.fit import SilentObserver, fit_session
 from rtrain.training.preparation import DATA_CPUS
 
@@ -188,4 +189,4 @@ def _judge(metric: str, bounds: BoundsConf, metrics: Mapping[str, float | None])
     if value is None:
         return False, f"{metric} is no number, and has to be {wanted}"
     good = bounds.hold(value)
-    return good, f"{metric} {value:.4g} " + (f"({wanted})" if good else f"has to be {wanted}")
+    return good, f"{metric} {number_text(value)} " + (f"({wanted})" if good else f"has to be {wanted}")

@@ -15,6 +15,7 @@ from rtrain.config.compose.aliases import split_word
 from rtrain.runs.run import Run
 from rtrain.sweeps.record.sweep_record import SweepRecord, load_record
 from rtrain.sweeps.record.trial import Trial, as_typed
+from rtrain.text.numbers import number_text
 
 MOST_SHOWN = 10
 """Trials that a representation lists."""
@@ -111,7 +112,7 @@ class SweepResult(os.PathLike[str]):
         best = record.best
         if best is not None:
             values = zip(record.goals, best.values or (), strict=False)
-            reached = ", ".join(f"{goal.metric} {value:.4g}" for goal, value in values)
+            reached = ", ".join(f"{goal.metric} {number_text(value)}" for goal, value in values)
             lines.append(f"  best    {reached} with {as_typed(best.overrides)}")
         return "\n".join([*lines, f"  folder  {self.path}"])
 

@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.run_lines import SPEED, Limits, number_text, place_and_rest, told_once
+from rtrain.run_lines import SPEED, Limits, place_and_rest, told_once
 from rtrain.runs.events import Event
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
 MOST_LINES = 100

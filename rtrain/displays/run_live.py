@@ -28,11 +28,12 @@ from rich.table import Table
 from rich.text import Text
 
 from rtrain.displays.report_lines import ReportColumns, Thinning
-from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, number_text, place_and_rest, start_line
+from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, place_and_rest, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import ProgressRecord
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 from rtrain.text.wrapping import wrapped
 

@@ -25,6 +25,7 @@ from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import OVER, Trial
 from rtrain.sweeps.unjudged import judging
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
 MISSING = "-"
@@ -138,7 +139,7 @@ def short_words(trial: Trial) -> str:
 
 
 def _short_value(text: str) -> str:
-    return f"{float(text):.4g}" if len(text) > LONG_NUMBER and is_number(text) else text
+    return number_text(float(text)) if len(text) > LONG_NUMBER and is_number(text) else text
 
 
 def _failures(record: SweepRecord) -> list[str]:
@@ -180,7 +181,7 @@ def _metrics_of(run_dir: Path) -> list[str]:
 def values_text(trial: Trial, record: SweepRecord) -> str:
     """Return what a trial reached, by metric."""
     pairs = zip(record.goals, trial.values or (), strict=False)
-    return "  ".join(f"{goal.metric} {value:.4g}" for goal, value in pairs)
+    return "  ".join(f"{goal.metric} {number_text(value)}" for goal, value in pairs)
 
 
 def _best_first(record: SweepRecord) -> list[Trial]:
@@ -189,7 +190,7 @@ def _best_first(record: SweepRecord) -> list[Trial]:
 
 
 def _row(trial: Trial, record: SweepRecord, keys: list[str]) -> list[str]:
-    values = [MISSING] * len(record.goals) if trial.values is None else [f"{value:.4g}" for value in trial.values]
+    values = [MISSING] * len(record.goals) if trial.values is None else [number_text(value) for value in trial.values]
     params = [_short_value(trial.params.get(key, MISSING)) for key in keys]
     status = DAMAGED if _is_damaged(record.folder / trial.name) else trial.status
     return [trial.name, status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *params]

@@ -13,6 +13,7 @@ from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.liveness import KILLED, is_killed
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
 NOT_SHOWN = ("train/lr", "train/rows_per_second")
@@ -116,9 +117,9 @@ class Run:
     def _facts(self) -> list[tuple[str, str]]:
         best, metrics = self.manifest.best or {}, [one for one in self.metrics.items() if one[0] not in NOT_SHOWN]
         more = len(metrics) - MOST_METRICS
-        last = "  ".join(f"{name} {_number(value)}" for name, value in metrics[:MOST_METRICS])
+        last = "  ".join(f"{name} {number_text(value)}" for name, value in metrics[:MOST_METRICS])
         lines = [
-            ("best", f"{best['monitor']} {_number(best['value'])} (epoch {best['epoch']}, step {best['step']})")
+            ("best", f"{best['monitor']} {number_text(best['value'])} (epoch {best['epoch']}, step {best['step']})")
             if best.get("value") is not None
             else ("best", ""),
             ("last", f"{last}  and {more} more" if more > 0 else last),
@@ -131,7 +132,3 @@ def _line(text: str) -> str:
     """Return the first line of a text as a screen may show it."""
     first = printable(text.split("\n")[0])
     return first if len(first) <= MOST_CHARACTERS else f"{first[:MOST_CHARACTERS]}..."
-
-
-def _number(value: float | None) -> str:
-    return "nan" if value is None else f"{value:.4g}"

@@ -17,6 +17,7 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.schedulers import base
 from rtrain.schedulers.base import Stop, StoppingConf
 from rtrain.searches.base import Objective
+from rtrain.text.numbers import number_text
 
 
 @dataclass(kw_only=True)
@@ -50,7 +51,10 @@ class Scheduler(base.Scheduler):
         best, middle = max(values) if self.goal.mode == "max" else min(values), median(known)
         if not self.goal.is_better(middle, best):
             return None
-        return Stop(f"median: {best:.4g} at {self.conf.unit[:-1]} {length} is worse than {middle:.4g} of the others")
+        return Stop(
+            f"median: {number_text(best)} at {self.conf.unit[:-1]} {length} is worse than {number_text(middle)} of "
+            "the others"
+        )
 
     @staticmethod
     def _average(reports: list[tuple[int, float]], length: int) -> float | None:

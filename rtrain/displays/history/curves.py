@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 
 from rtrain.history.series import Points, binned
-from rtrain.run_lines import number_text
+from rtrain.text.numbers import number_text
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 STYLES = ("cyan", "magenta", "yellow", "green", "blue", "red")

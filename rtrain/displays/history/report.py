@@ -18,10 +18,11 @@ from rtrain.errors import RtrainError
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
 from rtrain.history.rows import ERRORS, Row
 from rtrain.history.series import Points, read_series
-from rtrain.run_lines import files_text, next_command, number_text
+from rtrain.run_lines import files_text, next_command
 from rtrain.runs.liveness import KILLED
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import DIFF
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 from rtrain.text.wrapping import wrapped
 

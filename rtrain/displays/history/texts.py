@@ -13,8 +13,8 @@ from rich.text import Text
 
 from rtrain.history.query.fields import DURATIONS, OWN, SIZES, TIMES
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
-from rtrain.run_lines import number_text
 from rtrain.runs.filesystem.files import to_json
+from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
 MISSING = "-"

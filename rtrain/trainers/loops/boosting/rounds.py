@@ -19,6 +19,7 @@ from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import Writer
+from rtrain.text.numbers import number_text
 from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_float32, check_roles, dataset_of
@@ -354,8 +355,8 @@ class Rounds:
         if name is None or progress.best is None or chosen or rounds_since < USUAL_PATIENCE:
             return
         self._worker.notice(
-            f"{name} was best in round {progress.best_round}: {progress.best:.4g}. The model has all "
-            f"{progress.step} rounds: {progress.metrics[name]:.4g}. To end at the best one: "
+            f"{name} was best in round {progress.best_round}: {number_text(progress.best)}. The model has all "
+            f"{progress.step} rounds: {number_text(progress.metrics[name])}. To end at the best one: "
             f"trainer.early_stopping={{patience: {USUAL_PATIENCE}}}"
         )
 
