@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 def site(tmp_path_factory):
     """The folder of the site; a warning, about a link that leads nowhere say, is an error."""
     folder = tmp_path_factory.mktemp("docs") / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"NO_MKDOCS_2_WARNING": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -59,3 +59,11 @@ def test_a_file_of_the_code_that_docs_name_is_there():
     named = re.compile(r"(?<![\w/.-])((?:rtrain|tests)/[\w/]+\.(?:py|yaml))")
     for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
         assert {path for path in named.findall(page.read_text()) if not (ROOT / path).exists()} == set(), page.name
+
+
+def test_the_messages_that_troubleshooting_lists_are_said():
+    said = " ".join(file.read_text() for file in (ROOT / "rtrain").rglob("*.py"))
+    said = re.sub(r"\"\s+f?\"", "", said)  # a message may take several lines
+    messages = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    assert len(messages) > 5
+    assert {message for message in messages if message.lower() not in said.lower()} == set()

@@ -1,4 +1,4 @@
-"""``rtrain resume``: go on with a run."""
+"""``rtrain resume``: resume a run."""
 
 from __future__ import annotations
 
