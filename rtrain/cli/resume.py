@@ -1,4 +1,4 @@
-"""``rtrain resume``: resume a run."""
+"""``rtrain resume``: go on with a run."""
 
 from __future__ import annotations
 

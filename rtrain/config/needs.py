@@ -1,8 +1,8 @@
-"""Conditions under which a key has an effect. Dataclasses of keys declare them; ``idle.py`` finds where such a key is set.
+"""What has to hold for a key to have an effect. Dataclasses of keys declare it; ``idle.py`` finds who set such a key.
 
-A dataclass of keys lists them in its class attribute ``needs``: ``(WORKERS.of("placement_strategy"),)``. A trainer
+A dataclass of keys says it in its class attribute ``needs``: ``(WORKERS.of("placement_strategy"),)``. A trainer
 names keys of other sections that it does not always follow in ``follows``: ``(EPOCHS.of("run.log_every_steps"),)``.
-Needs that depend on the rows of the dataset are checked again after the rows have been read.
+What only the rows of the dataset decide is asked a second time when they have been read.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     """Return ``data`` as dataclasses all the way down.
 
     Raises:
-        InvalidError: Lists all problems.
+        InvalidError: With all problems at once.
     """
     problems: list[Problem] = []
     parts = {group: _plugin_conf(group, data.get(group), schemas, problems) for group in PLUGIN_GROUPS}

@@ -83,11 +83,11 @@ def gc(
 
 
 def _ask(question: str, yes: bool) -> None:
-    """Return if the user confirms.
+    """Go on if the user says yes.
 
     Raises:
-        ConfigError: There is no terminal to ask on.
-        typer.Exit: The user declines.
+        ConfigError: Nobody can be asked.
+        typer.Exit: The user says no.
     """
     if yes:
         return

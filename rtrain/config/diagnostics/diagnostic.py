@@ -1,4 +1,4 @@
-"""One error, and a hint how to fix it."""
+"""One thing that is wrong, and the way out."""
 
 from __future__ import annotations
 
