@@ -29,7 +29,7 @@ class CheckpointWriter:
     send: Callable[[RunRecord], None]
     """Tells the driver, which lists them and drops old ones."""
     about: CheckpointMetadata
-    """What each checkpoint says of itself."""
+    """The metadata of each checkpoint."""
     signing_key: str = field(default="", repr=False)
     """Signs their files; empty: they are not signed."""
     thread: AsyncWriter = field(default_factory=AsyncWriter)
@@ -95,9 +95,9 @@ class CheckpointWriter:
         return taken
 
     def _write_rest(self, folder: Path, events: Iterable[Event]) -> None:
-        """Write what the checkpoint says of itself, and what was reported since the one before.
+        """Write the metadata of the checkpoint, and what was reported since the previous one.
 
-        The driver may be killed before it has heard of that.
+        The driver may be killed before it receives those reports.
         """
         self.about.write(folder)
         write_events(events_file(folder), events)

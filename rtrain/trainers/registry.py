@@ -1,4 +1,4 @@
-"""Which trainer plugins there are: the folders beside this file, and the entry points ``rtrain.trainers``."""
+"""The available trainer plugins: the folders next to this file, and the entry points ``rtrain.trainers``."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ class Conf(TrainLoopConf, LimitsConf):
     """A ``LightningDataModule``, by ``_target_``, in place of ``dataset``; its loaders are shared out among workers."""
 
     trainer_args: dict[str, Any] = field(default_factory=dict)
-    """Arguments of Lightning's ``Trainer``; callbacks, loggers, profilers and plugins by ``_target_``. Those about
-    devices, limits and checkpoints are keys of rtrain's own, and refused here."""
+    """Arguments of Lightning's ``Trainer``; callbacks, loggers, profilers and plugins by ``_target_``. Arguments about
+    devices, limits and checkpoints are refused here, because rtrain has its own keys for them."""
 
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows of ``dataset`` per worker and batch; give this or ``global_batch_size``. 32 without either."""

@@ -1,4 +1,4 @@
-"""What a fitted estimator says of rows, in the form that every trainer gives it."""
+"""The outputs of a fitted estimator for rows, in the form that all trainers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of a train loop of the user's own, which each trainer takes that Ray Train has one for."""
+"""The keys of a custom train loop. Each trainer that has a counterpart in Ray Train takes them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OF_LOOPS = ("train_loop_config", "arguments", "validation_config", "datasets_to_
 
 
 def loop_needs(*honoured: str) -> Rules:
-    """Return the rules of a trainer's keys: those that it declares its training by have no effect beside a loop.
+    """Return the rules of a trainer's keys: with a train loop, the keys that declare the training have no effect.
 
     Args:
-        honoured: Names of keys that count for a loop too, beside limits.
+        honoured: Names of keys that apply to a loop too, in addition to limits.
     """
     limits = ("max_seconds", "max_steps")
     return (
@@ -73,7 +73,7 @@ class ValidationConf:
 
 @dataclass(kw_only=True)
 class TrainLoopConf:
-    """A train loop of the user's own, in place of what the other keys declare."""
+    """A custom train loop, in place of what the other keys declare."""
 
     needs: ClassVar[Rules] = loop_needs()
     follows: ClassVar[Rules] = (

@@ -86,7 +86,7 @@ class LocalShard:
 
         Raises:
             KeyError: ``dtypes`` lacks a column, which Ray's shards on workers refuse as well.
-            ValueError: ``batch_size`` is below 1, or ``collate_fn`` is given beside ``dtypes`` or ``device``.
+            ValueError: ``batch_size`` is below 1, or ``collate_fn`` is given together with ``dtypes`` or ``device``.
         """
         if not _is_plain(others) or _takes_tables(collate_fn):
             given = {"dtypes": dtypes, "device": device, "collate_fn": collate_fn, "drop_last": drop_last}
