@@ -192,7 +192,7 @@ class Logger(base.Logger):
             raise
 
     def _sweep_run(self, experiment: str, run: LoggedRun) -> str:
-        """Return the run that stands for the sweep; of several trials that begin at once, the oldest one's counts."""
+        """Return the run of the sweep; if several trials begin at the same time, that of the oldest one counts."""
         assert run.sweep is not None
         tags = {SWEEP: run.sweep.name}
         if (found := self._find(experiment, tags)) is not None:

@@ -67,7 +67,7 @@ class Logger(base.Logger):
             config={**_nested(run.parameters), "rtrain": dict(run.facts)},
             allow_val_change=True,
             resume="allow" if delivered.ids else None,
-            reinit="create_new",  # beside a run of the user's own loop, and other trials in this process
+            reinit="create_new",  # a train loop or other trials may have runs in this process
             settings=wandb.Settings(console="off", silent=True, disable_code=True, disable_git=True),
         )
         self._begin = self._run.step

@@ -82,7 +82,7 @@ def _rule_of_option(name: str) -> Rule:
 
 @dataclass(kw_only=True)
 class StrategyConf:
-    """What the strategies can be told; each follows some of it and refuses the rest."""
+    """Options of the strategies; each strategy supports some of them and refuses the rest."""
 
     needs: ClassVar[Rules] = tuple(_rule_of_option(name) for name in FOLLOWED_BY)
 
@@ -115,7 +115,7 @@ class StrategyConf:
     """deepspeed: what is shared: 1 the optimizer's state, 2 the gradients as well, 3 the weights as well."""
 
     deepspeed: dict[str, Any] = field(default_factory=dict)
-    """deepspeed: more of its own config, e.g. ``{zero_optimization: {overlap_comm: true}}``."""
+    """deepspeed: more keys of DeepSpeed's config, e.g. ``{zero_optimization: {overlap_comm: true}}``."""
 
     accelerate: dict[str, Any] = field(default_factory=dict)
     """accelerate: more arguments of its ``Accelerator``, e.g. ``{dynamo_backend: inductor}``."""
@@ -176,12 +176,12 @@ class Conf(TrainLoopConf, EpochsConf):
     a regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
-    """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by
+    """Metrics of each evaluation in addition to loss and accuracy or errors: name to a torchmetrics class by
     ``_target_``. ``auto`` works as in ``model``."""
 
     transform: list[dict[str, Any]] = field(default_factory=list)
-    """What happens to each row of training, anew in every epoch: modules or functions by ``_target_``, one after the
-    other. They get one row at a time, on the CPU and before standardization, images as float32 from 0 to 1."""
+    """Transforms of each training row, applied again in every epoch: modules or functions by ``_target_``, one after
+    the other. They get one row at a time, on the CPU and before standardization, images as float32 from 0 to 1."""
 
     eval_transform: list[dict[str, Any]] = field(default_factory=list)
     """The same for rows that are evaluated or predicted."""

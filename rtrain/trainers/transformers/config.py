@@ -113,7 +113,7 @@ class Conf(TrainLoopConf, EpochsConf):
     follows: ClassVar[Rules] = (*TrainLoopConf.follows, *EpochsConf.follows)
 
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
-    """What the model learns; ``auto``: what the dataset is for, a language by the next token."""
+    """What the model learns; ``auto``: the task of the dataset; a language is learned by next-token prediction."""
 
     model: ModelConf = field(default_factory=ModelConf)
     """The model."""
@@ -137,7 +137,7 @@ class Conf(TrainLoopConf, EpochsConf):
 
     lora: dict[str, Any] | None = None
     """Train low-rank adapters only: arguments of peft's ``LoraConfig``, e.g. ``{r: 8}``. Without ``target_modules``:
-    those that peft takes for the model, ``all-linear`` where it knows none. null: train all weights."""
+    peft's default for the model, or ``all-linear`` if peft has none. null: train all weights."""
 
     merge_lora: bool = False
     """Also write the model with its adapters merged in, as ``merged/`` in each checkpoint."""

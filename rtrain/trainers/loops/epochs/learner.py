@@ -30,7 +30,7 @@ class Learner(ABC):
         """Return the rows of a split as ``train_step`` and ``evaluate`` get them."""
         return BatchLoader(split, info)
 
-    def seed(self, number: int) -> None:  # noqa: B027 (some frameworks draw no random numbers)
+    def seed(self, number: int) -> None:  # noqa: B027 (some have no separate random numbers)
         """Make the framework's random numbers of the next step depend on ``number`` alone."""
 
     @abstractmethod

@@ -65,7 +65,7 @@ class TrainState:
         return write
 
     def rest(self) -> dict[str, Any]:
-        """Return what there is beside weights and optimizer, the same on every rank."""
+        """Return everything other than weights and optimizer, the same on every rank."""
         return {
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
             "scaler": self.scaler.state_dict(),
