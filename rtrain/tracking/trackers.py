@@ -114,7 +114,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _is_among(name: str, changed: Any) -> bool:
-    """Tell whether a key is one of those that changed, or below one: ``key: before -> now``."""
+    """Return whether a key is one of those that changed, or below one: ``key: before -> now``."""
     keys = (str(one).partition(":")[0] for one in changed)
     return any(f"{name}.".startswith(f"{key}.") for key in keys)
 

@@ -180,7 +180,7 @@ class TrainerPlugin:
         return predictor
 
     def brings_rows(self, conf: Mapping[str, Any]) -> bool:
-        """Tell whether a config without ``dataset`` has rows to evaluate on in its section ``trainer``, ``conf``."""
+        """Return whether a config without ``dataset`` has rows to evaluate on in its section ``trainer``, ``conf``."""
         return False
 
     def load_own_rows(self, trained: LoadedCheckpoint, device: str) -> OwnRows:
@@ -219,7 +219,7 @@ class TrainerPlugin:
             job: What is to be trained, checked.
 
         Returns:
-            Their names, ``val/loss`` say; None where only the run itself knows them: a loop of the user's, say.
+            Their names, e.g. ``val/loss``; None where only the run itself knows them: a loop of the user's, say.
         """
         return None
 
@@ -274,7 +274,7 @@ class TrainerPlugin:
         return world
 
     def takes_ray_datasets(self, conf: Any) -> bool:
-        """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
+        """Return whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
         return False
 
     def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:

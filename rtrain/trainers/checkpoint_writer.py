@@ -78,7 +78,7 @@ class CheckpointWriter:
         self.thread.wait()
 
     def _is_there(self, target: Path) -> bool:
-        """Tell whether a checkpoint is complete; all ranks that write it have the same answer."""
+        """Return whether a checkpoint is complete; all ranks that write it have the same answer."""
         there = (target / RECORD_NAME).exists()
         return there if self.group is None else any(self.group.gather(there))
 

@@ -209,7 +209,7 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
 
 
 def wrote_files(checkpoint: Path) -> bool:
-    """Tell whether this account wrote the files of a checkpoint, all of them, as far as its record says.
+    """Return whether this account wrote the files of a checkpoint, all of them, as far as its record says.
 
     The mark in ``about.json`` covers that file only; the other files could be exchanged.
     """

@@ -153,7 +153,7 @@ class Attempts:
         return progress
 
     def _may_wait_longer(self) -> bool:
-        """Tell whether to keep trying for workers that don't start."""
+        """Return whether to keep trying for workers that don't start."""
         if self._stopped():
             return False
         now = self._due = time.monotonic()

@@ -213,7 +213,7 @@ class ControllerChannel:
         key_value_store.put(f"{self._name}!save", self._save)
 
     def saved(self) -> bool:
-        """Tell whether a checkpoint was completed since they were asked."""
+        """Return whether a checkpoint was completed since they were asked."""
         return key_value_store.text(f"{self._name}!saved") == self._save
 
     def ask(self, failed: AttemptFailedRecord) -> None:

@@ -35,7 +35,7 @@ def read_failures(error: BaseException) -> AttemptFailedRecord:
 
 
 def is_root(worker: WorkerFailure) -> bool:
-    """Tell whether a worker's failure can be what the others suffer from."""
+    """Return whether a worker's failure can be what the others suffer from."""
     return worker.kind != FailureKind.EXCEPTION or not is_collateral(worker.type, worker.message)
 
 

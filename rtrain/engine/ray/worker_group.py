@@ -128,5 +128,5 @@ class KeptGroup(Group):
 
 
 def can_be_kept(plugin: TrainerPlugin, conf: RtrainConf) -> bool:
-    """Tell whether the workers of a run can train another one after it."""
+    """Return whether the workers of a run can train another one after it."""
     return plugin.can_rejoin and not plugin.takes_ray_datasets(conf.trainer) and not is_elastic(conf.scaling)

@@ -93,7 +93,7 @@ class Conf(TrainLoopConf, LimitsConf):
     """Split of ``dataset`` for ``validation_step``; ``auto``: ``val`` if there is one, else ``test``, else none."""
 
     find_unused_parameters: bool = False
-    """Let a step leave out weights of the module, at some cost; needed by several workers only."""
+    """Allow steps that don't use all weights of the module, at some cost; only needed with several workers."""
 
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""

@@ -27,7 +27,7 @@ def predict_rows(estimator: Any, x: np.ndarray, num_classes: int | None) -> np.n
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Tell whether a classifier gives probabilities."""
+    """Return whether a classifier gives probabilities."""
     return hasattr(estimator, "predict_proba")
 
 

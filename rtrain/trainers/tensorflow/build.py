@@ -146,13 +146,13 @@ def _mode(monitor: str, metrics: Mapping[str, Any]) -> str:
 
 
 def gives_logits(loss: Any, model: Any) -> bool:
-    """Tell whether the outputs of ``model`` are logits, as its loss sees them; else they are probabilities."""
+    """Return whether the outputs of ``model`` are logits, as its loss sees them; else they are probabilities."""
     config = loss.get_config() if hasattr(loss, "get_config") else {}
     return bool(config.get("from_logits", ends_in_logits(model)))
 
 
 def ends_in_logits(model: Any) -> bool:
-    """Tell whether nothing makes probabilities of the last layer's outputs, as far as the model shows its layers."""
+    """Return whether nothing makes probabilities of the last layer's outputs, as far as the model shows its layers."""
     last = model.layers[-1] if model.layers else None
     if isinstance(last, keras.layers.Softmax):
         return False

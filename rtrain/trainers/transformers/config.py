@@ -81,13 +81,13 @@ class TokenizerConf:
     """Local folder, or name on the Hugging Face hub, of a tokenizer."""
 
     train: Annotated[str, *one_of("wordpiece", "bpe", "characters")] | None = None
-    """Make a tokenizer of the train split's texts, offline."""
+    """Train a tokenizer on the texts of the train split, offline."""
 
     vocab_size: Annotated[int, Field(ge=10)] = 2000
-    """Most tokens of a trained tokenizer."""
+    """Maximum number of tokens of a trained tokenizer."""
 
     lowercase: bool = False
-    """A trained tokenizer takes capital letters as small ones."""
+    """Whether a trained tokenizer converts texts to lower case."""
 
     def __post_init__(self) -> None:
         if self.pretrained and self.train:
@@ -122,7 +122,7 @@ class Conf(TrainLoopConf, EpochsConf):
     """The tokenizer; images and datasets of tokens need none."""
 
     max_length: Annotated[int, Field(ge=2)] = 128
-    """Tokens per row at most; longer texts are cut, unless ``packing`` joins them."""
+    """Maximum number of tokens per row; longer texts are cut, unless ``packing`` joins them."""
 
     packing: bool = True
     """causal-lm: join all texts and cut them into rows of ``max_length`` tokens; false: a row per text, padded."""

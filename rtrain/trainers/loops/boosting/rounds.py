@@ -217,7 +217,7 @@ class Rounds:
         """Count a round, report its metrics, and write a checkpoint if one is due.
 
         Args:
-            metrics: What the library reports, ``test/logloss`` say.
+            metrics: What the library reports, e.g. ``test/logloss``.
             modes: ``min`` or ``max`` by name, as far as the library says it.
 
         Raises:

@@ -68,7 +68,7 @@ class ValidationConf:
     """Its other arguments by name; those of a ``ValidationTaskConfig`` come on top."""
 
     timeout_seconds: Annotated[float, Field(gt=0)] | None = None
-    """How long it may take; null for no limit."""
+    """Maximum duration; null for no limit."""
 
 
 @dataclass(kw_only=True)
@@ -84,12 +84,12 @@ class TrainLoopConf:
     )
 
     train_loop: str | None = None
-    """A function of your own, ``module:function``, as Ray Train's trainer of this name takes it
+    """Your train loop, ``module:function``, as Ray Train's trainer of this name takes it
     (``train_loop_per_worker``); in place of all keys of the trainer but the next five, and ``max_seconds`` and
     ``max_steps``, which end it at a report."""
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
-    """What ``train_loop`` gets as its config."""
+    """The config that is passed to ``train_loop``."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of ``train_loop`` by name, in addition to its config or in place of it: ``{lr: 0.1}``."""
