@@ -26,7 +26,7 @@ class Crash:
     """What a crash has written."""
 
     what: str
-    """The system's word: ``Segmentation fault``, say."""
+    """The system's word, e.g. ``Segmentation fault``."""
     frames: dict[str, Any]
     """Where it happened, as ``own_lines`` says it."""
     path: Path
@@ -34,7 +34,7 @@ class Crash:
 
     @property
     def place(self) -> str:
-        """The line that crashed, if it is known: `` in model.py:7``, say."""
+        """The line that crashed, if it is known, e.g. `` in model.py:7``."""
         lines = self.frames["lines"]
         return f" in {Path(lines[0]['file']).name}:{lines[0]['line']}" if lines else ""
 

@@ -56,7 +56,7 @@ class FailureReason:
     """The file that says more, if it is not the worker's log."""
 
     def is_like(self, other: FailureReason | None) -> bool:
-        """Tell whether the same came again, on whatever worker and machine, at whatever time."""
+        """Return whether the same came again, on whatever worker and machine, at whatever time."""
         return other is not None and self._lasting() == other._lasting()
 
     def _lasting(self) -> tuple[str, str | None, str]:
@@ -135,7 +135,7 @@ def told(ending: FailureReason, run_dir: Path, *more: str) -> str | None:
 
 
 def is_collateral(error_type: str, message: str) -> bool:
-    """Tell whether an error reads like that of a worker whose partner is gone."""
+    """Return whether an error reads like that of a worker whose partner is gone."""
     return bool(_COLLATERAL.search(f"{error_type}: {message}"))
 
 
@@ -211,7 +211,7 @@ def _ending_by_exception(raised: Sequence[FailureRecord]) -> FailureReason:
 
 
 def is_killed_for_memory(message: str) -> bool:
-    """Tell whether Ray says that it has killed a process because its machine ran out of memory."""
+    """Return whether Ray says that it has killed a process because its machine ran out of memory."""
     return bool(_KILLED_BY_RAY.search(message))
 
 

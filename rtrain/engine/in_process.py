@@ -26,7 +26,7 @@ class DirectChannel:
         self._recorder, self._stop = recorder, stop
 
     def send(self, record: RunRecord) -> None:
-        """Record at once."""
+        """Record immediately."""
         self._recorder.accept(record)
 
     @property

@@ -14,7 +14,7 @@ from rtrain.trainers.worker import Channel, Worker
 
 
 def choose_checkpoint(run_dir: Path, channel: Channel) -> Path | None:
-    """Return the newest checkpoint whose files are as they were written, or None; newer ones are told and set aside."""
+    """Return the newest checkpoint whose files are intact, or None; newer ones are reported and set aside."""
     chosen, wrong = newest_whole(run_dir)
     for folder in dict.fromkeys(finding.checkpoint for finding in wrong):
         first = next(finding for finding in wrong if finding.checkpoint == folder)
@@ -31,7 +31,7 @@ def run_worker(plugin: TrainerPlugin, worker: Worker, **place: int) -> None:
     Args:
         plugin: The plugin.
         worker: It knows the checkpoint to resume from.
-        place: What the manifest says about the place, besides host and process.
+        place: What the manifest says about the place, in addition to host and process.
 
     Raises:
         BaseException: What the loop raises.

@@ -40,7 +40,7 @@ class _Silence:
 
 
 class HangChannel(Channel, Protocol):
-    """What a watchdog tells the other workers, and hears of them."""
+    """What a watchdog sends to the other workers, and receives from them."""
 
     def report_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""
@@ -50,14 +50,14 @@ class HangChannel(Channel, Protocol):
 
 
 class Watchdog:
-    """Watches one worker from a thread of its own.
+    """Watches one worker from a separate thread.
 
     Args:
         rank: Number of the worker; the training runs in the thread that makes its watchdog.
         life: Its signs of life.
         seconds: Longest time without one.
         logs_dir: Where the stack of every thread is written, to ``worker-<rank>.stacks.txt``.
-        channel: The way to the driver and the others.
+        channel: The channel to the driver and the other workers.
         end: Ends the process.
     """
 

@@ -1,4 +1,4 @@
-"""The contract of a logger, which brings what runs report to a tracker."""
+"""The contract of a logger, which sends the reports of runs to a tracker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CUT = " [cut short]"
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedRun:
-    """What a tracker is told of a run before its metrics. Secrets are masked."""
+    """What a tracker receives about a run before its metrics. Secrets are masked."""
 
     id: str
     """Name of the run directory, which no other run has."""
@@ -28,7 +28,7 @@ class LoggedRun:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """The resolved config, flat: ``trainer.optimizer.lr``. Values are numbers, truth values, texts, or None."""
     changed: Mapping[str, Any] = field(default_factory=dict)
-    """The parameters that resumes of the run have changed, with the values of now."""
+    """The parameters that resumes of the run have changed, with their current values."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Where the run comes from: ``command``, ``run_dir``, ``trainer``, ``git_commit`` and the like."""
     tags: Sequence[str] = ()
@@ -39,7 +39,7 @@ class LoggedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivered:
-    """What a tracker has got of a run so far, by this process or by earlier ones."""
+    """What a tracker has received of a run so far, from this process or earlier ones."""
 
     events: int = 0
     step: int = -1
@@ -72,9 +72,9 @@ class SystemSample:
 
 
 class Logger(ABC):
-    """Brings one run to a tracker. All methods are called by one thread of the driver, never by that which trains.
+    """Sends one run to a tracker. One thread of the driver calls all methods, never the thread that trains.
 
-    What a method raises is told the user once; later a new instance is made, opened, and asked again.
+    The exception of a method is reported to the user once. Later a new instance is made, opened, and called again.
 
     Args:
         conf: Its keys, as the config has them below ``run.loggers``.
@@ -92,7 +92,7 @@ class Logger(ABC):
 
     @abstractmethod
     def open(self, run: LoggedRun, delivered: Delivered) -> Mapping[str, str]:
-        """Connect, and begin the run at the tracker, or continue the one that ``delivered.ids`` names.
+        """Connect, and start the run at the tracker, or continue the one that ``delivered.ids`` names.
 
         Returns:
             What names the run at the tracker. Other ids than before: everything is sent again.
@@ -100,16 +100,16 @@ class Logger(ABC):
 
     @abstractmethod
     def log(self, events: Sequence[Event]) -> None:
-        """Send events, in their order. A tracker may get the same events a second time if a process was killed."""
+        """Send events, in their order. A tracker may receive the same events again if a process was killed."""
 
     def log_system(self, sample: SystemSample) -> None:  # noqa: B027 - some trackers measure by themselves
-        """Send how busy the machine is, every ``run.system_metrics_seconds`` while the run goes on."""
+        """Send how busy the machine is, every ``run.system_metrics_seconds`` during the run."""
 
     def end(self, outcome: Outcome) -> None:  # noqa: B027 - not every tracker asks
-        """Hear that the run is over. It may still be resumed."""
+        """Called when the run is over. It may still be resumed."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of everything; called in any case, after failures too."""
+        """Release all resources; called in any case, also after failures."""
 
 
 def cut(text: str, most: int) -> str:

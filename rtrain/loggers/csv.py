@@ -49,7 +49,7 @@ class Logger(base.Logger):
         return dict(delivered.ids) if is_whole else {"begun": utc_now()}
 
     def log(self, events: Sequence[Event]) -> None:
-        """Append rows; a new metric makes a column, for which the file is written anew."""
+        """Append rows; a new metric adds a column, for which the file is rewritten."""
         rows = [_row(event) for event in events]
         new = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in self._columns]
         if new:

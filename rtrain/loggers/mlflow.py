@@ -35,11 +35,11 @@ class Conf:
 
     tracking_uri: str | None = None
     """``http://host:5000``, ``databricks``, or ``sqlite:///mlflow.db``; null: ``MLFLOW_TRACKING_URI``, else MLflow's
-    own default. Credentials belong into MLflow's variables, ``MLFLOW_TRACKING_TOKEN`` say."""
+    own default. Set credentials in MLflow's environment variables, e.g. ``MLFLOW_TRACKING_TOKEN``."""
     experiment: str | None = None
-    """Name of the experiment, which is made if there is none; null: ``run.name``."""
+    """Name of the experiment, which is created if it does not exist; null: ``run.name``."""
     tags: dict[str, str] = field(default_factory=dict)
-    """More than ``run.tags``: values by name."""
+    """Tags in addition to ``run.tags``: values by name."""
     checkpoints: Annotated[str, *one_of("none", "best", "last")] = "none"
     """Which checkpoint becomes an artifact once the run is over."""
     register: str | None = None
@@ -192,7 +192,7 @@ class Logger(base.Logger):
             raise
 
     def _sweep_run(self, experiment: str, run: LoggedRun) -> str:
-        """Return the run that stands for the sweep; of several trials that begin at once, the oldest one's counts."""
+        """Return the run of the sweep; if several trials begin at the same time, that of the oldest one counts."""
         assert run.sweep is not None
         tags = {SWEEP: run.sweep.name}
         if (found := self._find(experiment, tags)) is not None:

@@ -1,4 +1,4 @@
-"""Which loggers there are: the files beside this one, and the entry points ``rtrain.loggers``."""
+"""The available loggers: the files next to this one, and the entry points ``rtrain.loggers``."""
 
 from rtrain.plugins import PluginFiles
 

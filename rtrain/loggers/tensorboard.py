@@ -22,7 +22,7 @@ class Conf:
     """Event files of TensorBoard."""
 
     dir: str | None = None
-    """Folder below which each run has one of its own, by its id; null: ``tensorboard`` in the run directory, so that
+    """Folder in which each run has a subfolder, named by its id; null: ``tensorboard`` in the run directory, so that
     ``tensorboard --logdir runs`` shows all runs."""
 
 

@@ -25,10 +25,10 @@ class Conf:
     entity: str | None = None
     """User or team; null: ``WANDB_ENTITY``, else the account's own."""
     mode: Annotated[str, *one_of("online", "offline")] | None = None
-    """``offline``: into folders for ``wandb sync``; null: ``WANDB_MODE``, else online. The key of the account belongs
-    into ``WANDB_API_KEY``."""
+    """``offline``: write folders for ``wandb sync``; null: ``WANDB_MODE``, else online. Set the API key in
+    ``WANDB_API_KEY``."""
     tags: list[str] = field(default_factory=list)
-    """More than ``run.tags``."""
+    """Tags in addition to ``run.tags``."""
     checkpoints: Annotated[str, *one_of("none", "best", "last")] = "none"
     """Which checkpoint becomes an artifact once the run is over."""
 
@@ -67,7 +67,7 @@ class Logger(base.Logger):
             config={**_nested(run.parameters), "rtrain": dict(run.facts)},
             allow_val_change=True,
             resume="allow" if delivered.ids else None,
-            reinit="create_new",  # beside a run of the user's own loop, and other trials in this process
+            reinit="create_new",  # a train loop or other trials may have runs in this process
             settings=wandb.Settings(console="off", silent=True, disable_code=True, disable_git=True),
         )
         self._begin = self._run.step

@@ -69,7 +69,7 @@ class LoggerContract:
         raise NotImplementedError
 
     def test_a_tracker_has_what_was_reported(self, tracked: LoggedRun, keys: dict[str, Any]) -> None:
-        """Numbers of all kinds arrive, beside texts of any length."""
+        """Numbers of all kinds and texts of any length arrive."""
         wild = Event.at(
             3.0, step=3, epoch=1, metrics={"loss": math.nan, "grad": math.inf}, values={"text": "é" * 20_000}
         )
@@ -78,7 +78,7 @@ class LoggerContract:
         self._check(tracked, keys)
 
     def test_what_is_reported_twice_at_a_step_arrives(self, tracked: LoggedRun, keys: dict[str, Any]) -> None:
-        """An evaluation after a step is an event of its own."""
+        """An evaluation after a step is a separate event."""
         _report(tracked, [_event(1), Event.at(1.5, step=1, epoch=1, metrics={"val/loss": 0.25}), _event(2)])
         self._deliver(tracked, keys)
         self._check(tracked, keys)
@@ -129,7 +129,7 @@ class LoggerContract:
         self._check(tracked, keys)
 
     def _deliver(self, run: LoggedRun, keys: dict[str, Any]) -> list[str]:
-        """Deliver what there is, and return what the user is told."""
+        """Deliver what there is, and return the lines that the user sees."""
         notices: list[str] = []
         assert _delivery(self.logger, keys, run, notices).finish(DONE, SECONDS, lambda: False) is None
         return notices

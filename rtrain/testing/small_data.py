@@ -21,7 +21,8 @@ def in_memory(
         rows: The columns of each split, ``train`` among them.
         task: As in ``DatasetInfo``.
         split: Makes a split of its columns.
-        facts: Of ``DatasetInfo``, beside or in place of what follows from the rows: ``num_classes``, say.
+        facts: Fields of ``DatasetInfo``, in addition to or in place of those that follow from the rows, e.g.
+            ``num_classes``.
     """
     splits = {name: split(one) for name, one in rows.items()}
     found = {
@@ -88,7 +89,7 @@ def few_rows(dataset: Dataset, num_rows: int = 40) -> Dataset:
 
 
 def with_infinite_row(dataset: Dataset) -> Dataset:
-    """Return the dataset with infinite numbers in one row of its train split, whose loss is no number then."""
+    """Return the dataset with infinite numbers in one row of its train split, so that its loss is not finite."""
     columns = dict(next(dataset.splits["train"].own_rows(0, 1)))
     x = columns["x"].copy()
     x[17] = np.inf

@@ -102,13 +102,13 @@ def make_worker(
     """Return a worker whose run directory is ``folder``.
 
     Args:
-        folder: Made if it is not there; its newest checkpoint is what the worker resumes from.
+        folder: Created if it does not exist; the worker resumes from its newest checkpoint.
         conf: The plugin's conf.
         dataset: What to train on.
         channel: A ``RecordingChannel``, say.
         rank: Number of the worker.
         world_size: Number of workers.
-        run: Fields of ``RunConf``; ``checkpoint`` as a mapping. Checkpoints are written at once by default.
+        run: Fields of ``RunConf``; ``checkpoint`` as a mapping. Checkpoints are written immediately by default.
     """
     checkpoints_dir(Path(folder)).mkdir(parents=True, exist_ok=True)
     channel = RecordingChannel() if channel is None else channel

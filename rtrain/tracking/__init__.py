@@ -1,1 +1,1 @@
-"""Brings what is in a run directory to trackers, beside the training."""
+"""Sends the contents of a run directory to trackers while training continues."""

@@ -71,7 +71,7 @@ class CallbackThread:
 
     Args:
         callbacks: What is called.
-        run: What they are told of the run.
+        run: The facts about the run that they receive.
         manifest: Of the run; its recorder keeps it up to date.
         stop: Ends the run.
         notice: Takes a line for the user.
@@ -109,7 +109,7 @@ class CallbackThread:
 
         Args:
             timeout_seconds: How long they may take.
-            hurry: Whether the rest is to be given up at once.
+            hurry: Whether to give up the rest immediately.
 
         Raises:
             TrainingError: One has failed.

@@ -24,12 +24,12 @@ ENDING_BACKOFF_SECONDS = 2.0
 
 
 class Delivery:
-    """Brings a run to a tracker until it is told to end.
+    """Sends a run to a tracker until it is asked to end.
 
     Args:
         name: Of the logger.
         make: Makes the logger; again after each failure.
-        run: What the tracker is told of the run.
+        run: The facts about the run that the tracker receives.
         notice: Takes a line for the user, without secrets.
         system_seconds: How often the tracker is sent how busy this machine is; None: never.
     """
@@ -59,7 +59,7 @@ class Delivery:
         Args:
             outcome: How the run ended.
             timeout_seconds: How long the tracker may take nothing before the rest is given up.
-            hurry: Whether the rest is to be given up at once.
+            hurry: Whether to give up the rest immediately.
 
         Returns:
             Why the tracker lacks something; None if it has everything.
@@ -128,7 +128,7 @@ class Delivery:
         save_position(self._run_of.folder, self.name, position, self._ids)
 
     def _note(self, error: Exception) -> None:
-        """Tell of the first failure, and let go of the logger that failed."""
+        """Report the first failure, and release the logger that failed."""
         logger.info("%s: %s", self.name, error, exc_info=error)
         if self._error is None:
             again = "training continues, and it gets what it misses when it works again"

@@ -1,6 +1,7 @@
-"""How far a reader has come in a run's events: what a step reports is read once, also where training did it again.
+"""How far a reader has come in a run's events. The events of a step are read once, even if training repeated the step.
 
-Each reader notes it in ``loggers/NAME.json`` of the run directory, and continues there when the run is resumed.
+Each reader stores its position in ``loggers/NAME.json`` of the run directory, and continues there when the run is
+resumed.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ class Position:
 
 
 def read_new(path: Path, position: Position) -> tuple[list[Event], Position]:
-    """Return events that were added to a file, some at a time, and the place behind them.
+    """Return events that were added to a file, some at a time, and the position after them.
 
-    A line that is being written is left for later, and a damaged one left out. A file that has become shorter was made
-    anew: what was read before is not read again.
+    A line that is being written is left for later, and a damaged one is skipped. A file that has become shorter was
+    rewritten; events that were read before are not read again.
     """
     try:
         file = open_inside(path.parent, path.name)

@@ -30,12 +30,12 @@ def check_loggers(conf: RunConf) -> None:
 
 
 class Trackers:
-    """Brings a run to the trackers that its config names.
+    """Sends a run to the trackers that its config names.
 
     Args:
         conf: Names them.
-        run: What they are told of the run.
-        redact: Takes secrets out of what they say.
+        run: The facts about the run that they receive.
+        redact: Removes secrets from their messages.
         notice: Takes a line for the user.
     """
 
@@ -53,7 +53,7 @@ class Trackers:
         Args:
             run_dir: The run directory.
             manifest: Says how the run ended.
-            hurry: Whether the rest is to be given up at once.
+            hurry: Whether to give up the rest immediately.
         """
         outcome = outcome_of(run_dir, manifest)
         for one in self._deliveries:
@@ -66,7 +66,7 @@ class Trackers:
 
 
 def logged_run(run_dir: Path, manifest: Manifest, sweep: Path | None) -> LoggedRun:
-    """Return what trackers are told of a run.
+    """Return the facts about a run that trackers receive.
 
     Args:
         run_dir: The run directory.
@@ -99,7 +99,7 @@ def logged_run(run_dir: Path, manifest: Manifest, sweep: Path | None) -> LoggedR
 
 
 def outcome_of(run_dir: Path, manifest: Manifest) -> Outcome:
-    """Return how a run ended, as trackers are told of it."""
+    """Return how a run ended, as it is reported to trackers."""
     return Outcome(
         status=manifest.status,
         reason=manifest.exit_reason,
@@ -114,7 +114,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _is_among(name: str, changed: Any) -> bool:
-    """Tell whether a key is one of those that changed, or below one: ``key: before -> now``."""
+    """Return whether a key is one of those that changed, or below one: ``key: before -> now``."""
     keys = (str(one).partition(":")[0] for one in changed)
     return any(f"{name}.".startswith(f"{key}.") for key in keys)
 

@@ -1,4 +1,4 @@
-"""Write checkpoints beside training: it goes on from a copy in memory while the files of the copy are written."""
+"""Write checkpoints asynchronously: training continues while the files are written from a copy in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def in_turn(*writers: Writer) -> Writer:
 
 
 class AsyncWriter:
-    """Does one task at a time, in a thread or at once."""
+    """Runs one task at a time, in a thread or in the caller's."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -28,11 +28,11 @@ class AsyncWriter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a task is being done beside the caller."""
+        """Whether a task is running in the thread."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, task: Callable[[], None], *, beside: bool) -> None:
-        """Begin a task, in a thread if ``beside``, when the one before is done; raise what that one raised."""
+        """Run a task, in a thread if ``beside``, when the previous task is done; raise what that one raised."""
         self.wait()
         if not beside:
             task()

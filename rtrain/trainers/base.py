@@ -93,7 +93,7 @@ class TrainerPlugin:
     """
 
     Conf: ClassVar[type]
-    """Dataclass of the plugin's own keys; each field's docstring is the user's documentation."""
+    """Dataclass of the keys of this plugin; each field's docstring is the user's documentation."""
 
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the plugin to work."""
@@ -133,7 +133,7 @@ class TrainerPlugin:
     """Whether ``run.init_from`` may be a checkpoint of any trainer: a loop of the user's decides what to do with it."""
 
     can_skip: ClassVar[bool] = False
-    """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
+    """Whether the loop can skip a step whose loss is not finite: ``run.failure.nan_loss: skip``."""
 
     takes_missing: ClassVar[bool] = False
     """Whether a feature may be NaN where a value is missing, as far as the plugin doesn't refuse it by itself."""
@@ -180,7 +180,7 @@ class TrainerPlugin:
         return predictor
 
     def brings_rows(self, conf: Mapping[str, Any]) -> bool:
-        """Tell whether a config without ``dataset`` has rows to evaluate on in its section ``trainer``, ``conf``."""
+        """Return whether a config without ``dataset`` has rows to evaluate on in its section ``trainer``, ``conf``."""
         return False
 
     def load_own_rows(self, trained: LoadedCheckpoint, device: str) -> OwnRows:
@@ -219,7 +219,7 @@ class TrainerPlugin:
             job: What is to be trained, checked.
 
         Returns:
-            Their names, ``val/loss`` say; None where only the run itself knows them: a loop of the user's, say.
+            Their names, e.g. ``val/loss``; None where only the run itself knows them: a loop of the user's, say.
         """
         return None
 
@@ -232,14 +232,14 @@ class TrainerPlugin:
         return ()
 
     def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
-        """Find why training can't begin with the weights of another run, if the plugin ``can_init``.
+        """Check that training can start with the weights of another run, if the plugin ``can_init``.
 
         Args:
             job: What is to be trained; ``run.init_from`` is a checkpoint that this plugin wrote.
-            wrote: What that checkpoint says of itself.
+            wrote: The metadata of that checkpoint.
 
         Raises:
-            ConfigError: They don't fit what is to be trained.
+            ConfigError: The weights don't fit what is to be trained.
         """
 
     def schedule_key(self, conf: Mapping[str, Any]) -> str | None:
@@ -253,10 +253,11 @@ class TrainerPlugin:
         return _auto_length(conf, "trainer")
 
     def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
-        """Return the keys of ``Conf``, ``optimizer.lr`` say, that a run may go on with other values of.
+        """Return the keys of ``Conf``, e.g. ``optimizer.lr``, whose values may change when training resumes.
 
-        Trials of a sweep do so with a copy of another trial's checkpoint (population based training): training goes on
-        by the values of the config where those that the checkpoint was written with differ. All below a key counts.
+        In population based training, a trial resumes from a copy of another trial's checkpoint. Where the values that
+        the checkpoint was written with differ from the config, training uses those of the config. A key includes all
+        keys below it.
 
         Args:
             conf: The section ``trainer`` of a config.
@@ -273,7 +274,7 @@ class TrainerPlugin:
         return world
 
     def takes_ray_datasets(self, conf: Any) -> bool:
-        """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
+        """Return whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
         return False
 
     def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:

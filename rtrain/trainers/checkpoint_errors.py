@@ -12,10 +12,10 @@ from rtrain.errors import CheckpointError, RtrainError, first_line
 
 @contextmanager
 def reading(checkpoint: Path) -> Iterator[None]:
-    """Name the checkpoint, and the way out, in whatever the block raises.
+    """Add the checkpoint's name and a hint to whatever the block raises.
 
-    Files that changed after they were written are found before, by their sha256. What is left is another model's, of
-    another version, or made to look whole: libraries raise what they like over it.
+    Files that changed after they were written are found earlier, by their sha256. Here the files are those of another
+    model or version, or forged ones. Libraries raise all kinds of exceptions for them.
     """
     try:
         yield

@@ -29,7 +29,7 @@ class CheckpointWriter:
     send: Callable[[RunRecord], None]
     """Tells the driver, which lists them and drops old ones."""
     about: CheckpointMetadata
-    """What each checkpoint says of itself."""
+    """The metadata of each checkpoint."""
     signing_key: str = field(default="", repr=False)
     """Signs their files; empty: they are not signed."""
     thread: AsyncWriter = field(default_factory=AsyncWriter)
@@ -78,7 +78,7 @@ class CheckpointWriter:
         self.thread.wait()
 
     def _is_there(self, target: Path) -> bool:
-        """Tell whether a checkpoint is complete; all ranks that write it have the same answer."""
+        """Return whether a checkpoint is complete; all ranks that write it have the same answer."""
         there = (target / RECORD_NAME).exists()
         return there if self.group is None else any(self.group.gather(there))
 
@@ -95,9 +95,9 @@ class CheckpointWriter:
         return taken
 
     def _write_rest(self, folder: Path, events: Iterable[Event]) -> None:
-        """Write what the checkpoint says of itself, and what was reported since the one before.
+        """Write the metadata of the checkpoint, and what was reported since the previous one.
 
-        The driver may be killed before it has heard of that.
+        The driver may be killed before it receives those reports.
         """
         self.about.write(folder)
         write_events(events_file(folder), events)

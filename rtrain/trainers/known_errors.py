@@ -47,5 +47,5 @@ def is_of_code(error: BaseException) -> bool:
 
 
 def is_out_of_memory(error_type: str, message: str) -> bool:
-    """Tell whether an error says that memory of the machine, or of a GPU, was not enough."""
+    """Return whether an error says that memory of the machine, or of a GPU, was not enough."""
     return bool(_OUT_OF_MEMORY.search(f"{error_type}: {message}"))

@@ -1,4 +1,4 @@
-"""Which trainer plugins there are: the folders beside this file, and the entry points ``rtrain.trainers``."""
+"""The available trainer plugins: the folders next to this file, and the entry points ``rtrain.trainers``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def trainer_of(section: Mapping[str, Any]) -> TrainerPlugin:
 
 
 def has_own_loop(conf: Any) -> bool:
-    """Tell whether the section ``trainer`` of a config, or its dataclass, names a train loop of the user's."""
+    """Return whether the section ``trainer`` of a config, or its dataclass, names a train loop of the user's."""
     named = conf.get("train_loop") if isinstance(conf, Mapping) else getattr(conf, "train_loop", None)
     return named is not None
 

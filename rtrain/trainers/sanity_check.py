@@ -112,7 +112,7 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
     except Exception as error:
         if is_out_of_memory(type(error).__name__, str(error)):
             raise
-        is_own = bool(own_lines(error)["own"])  # which the screen shows: code of the user's is to be mended
+        is_own = bool(own_lines(error)["own"])  # the screen shows these lines: the user's code has to be fixed
         raise SanityCheckError(
             f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
             None if is_own else "Choose another one that takes them, or another dataset.",

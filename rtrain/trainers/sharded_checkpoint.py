@@ -17,7 +17,7 @@ PAUSE_SECONDS = 0.2
 
 
 class CheckpointGroup(Protocol):
-    """The ranks as they write checkpoints, maybe in threads beside training, whose exchange they leave alone."""
+    """The ranks as they write checkpoints, possibly in threads; their exchange is separate from that of training."""
 
     def gather(self, value: Any) -> list[Any]:
         """Return what each rank has given, by rank; every rank calls it."""

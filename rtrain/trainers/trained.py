@@ -1,4 +1,4 @@
-"""What every checkpoint says of itself, whatever the trainer, so that it can predict without its run."""
+"""The metadata of every checkpoint, whatever the trainer, so that it can predict without its run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_shape(x: np.ndarray, info: DatasetInfo) -> None:
 
 @runtime_checkable
 class TextModel(Protocol):
-    """What a predictor that models the language of texts has besides: only it knows their tokens."""
+    """What a predictor of the language of texts has in addition: only it knows their tokens."""
 
     token_names: tuple[str, ...]
     """Of the classes that ``predict`` tells the probabilities of."""
@@ -155,7 +155,7 @@ class CheckpointMetadata:
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     project_root: str = ""
-    """Folder of the user's own modules."""
+    """Folder of the user's modules."""
     seal: str = ""
     """The mark of the account that made it; of one that was read, empty unless that is this account."""
     signs_files: bool = False
@@ -172,10 +172,10 @@ class CheckpointMetadata:
 
 
 def read_about(checkpoint: Path) -> CheckpointMetadata:
-    """Return what the checkpoint says of itself; executes nothing.
+    """Return the metadata of the checkpoint; executes nothing.
 
     Raises:
-        CheckpointError: The folder is no checkpoint of rtrain's.
+        CheckpointError: The folder is not a checkpoint of rtrain.
     """
     if (checkpoint / RECORD_NAME).is_file() and not (checkpoint / FILE_NAME).exists():
         raise CheckpointError(
@@ -209,7 +209,7 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
 
 
 def wrote_files(checkpoint: Path) -> bool:
-    """Tell whether this account wrote the files of a checkpoint, all of them, as far as its record says.
+    """Return whether this account wrote the files of a checkpoint, all of them, as far as its record says.
 
     The mark in ``about.json`` covers that file only; the other files could be exchanged.
     """

@@ -36,7 +36,7 @@ class Channel(Protocol):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the driver wants the run to end, e.g. ``interrupted``; None to go on."""
+        """Why the driver wants the run to end, e.g. ``interrupted``; None to continue."""
 
     @property
     def save_requested(self) -> str | None:
@@ -62,7 +62,7 @@ class Worker:
     use_gpu: bool = False
     """The worker has a GPU."""
     resume_from: Path | None = None
-    """The checkpoint to go on from; the same on every rank."""
+    """The checkpoint to resume from; the same on every rank."""
     resumes_own: bool = True
     """This account wrote the files of that checkpoint, or the user trusts who did."""
     in_process: bool = False
@@ -148,14 +148,14 @@ class Worker:
         """Write a checkpoint, complete or not at all, and have the driver list it and drop old ones.
 
         Rank 0 writes it, or all ranks do if there is a ``checkpoints.group``; they all call this at the same step. With
-        ``run.checkpoint.upload: async`` files are written while training goes on, one checkpoint at a time.
+        ``run.checkpoint.upload: async`` files are written while training continues, one checkpoint at a time.
 
         Args:
             snapshot: Copies what training changes, and returns what writes the copy into an empty folder; that is
                 called once, maybe in another thread, before the next ``snapshot``.
             step: Optimizer steps done.
             epoch: Epochs done.
-            metrics: The newest metrics, kept beside the checkpoint.
+            metrics: The latest metrics, stored next to the checkpoint.
             score: How good it is, as ``score`` returns it, if it was evaluated: the best one stays.
 
         Raises:
@@ -176,11 +176,11 @@ class Worker:
         return Monitor.of(self.run.checkpoint.best, self.conf, self.directions, default).score(metrics)
 
     def resume_dir(self) -> Path | None:
-        """Return the checkpoint that this run goes on from, or None when it is new."""
+        """Return the checkpoint that this run resumes from, or None when it is new."""
         return self.resume_from
 
     def init_dir(self) -> Path | None:
-        """Return the checkpoint whose weights a new run begins with; None for none, and when the run goes on."""
+        """Return the checkpoint whose weights a new run begins with; None for none, and when the run is resumed."""
         wanted = self.run.init_from
         return None if wanted is None or self.resume_from is not None else Path(wanted)
 

@@ -36,7 +36,7 @@ WAIT_SECONDS = 0.1
 
 
 class Attempts:
-    """Hears every record of the run, and answers the controller's questions.
+    """Receives every record of the run, and answers the controller's questions.
 
     Args:
         recorder: Keeps the records.
@@ -60,7 +60,7 @@ class Attempts:
         self.ending: FailureReason | None = None
         """What ended the newest attempt that ended before its time."""
         self.excused = False
-        """The run was told to stop, and what failed is of no interest any more."""
+        """The run was asked to stop, so failures no longer matter."""
 
     def accept(self, record: RunRecord | AttemptFailedRecord) -> None:
         """Take one record; called by the thread that collects them."""
@@ -93,7 +93,7 @@ class Attempts:
         self._count += 1
 
     def _name_lost_node(self) -> None:
-        """Correct what the attempt before ended by: Ray hears of a process that dies before it misses its machine."""
+        """Correct the previous attempt's failure reason: Ray reports a dead process before it reports the lost node."""
         if self._suspect is None:
             return
         ending, node = self._suspect
@@ -153,7 +153,7 @@ class Attempts:
         return progress
 
     def _may_wait_longer(self) -> bool:
-        """Tell whether to keep trying for workers that don't start."""
+        """Return whether to keep trying for workers that don't start."""
         if self._stopped():
             return False
         now = self._due = time.monotonic()
@@ -167,7 +167,7 @@ class Attempts:
         return not self._stopped()
 
     def _stopped(self) -> bool:
-        """Tell whether the run is told to stop while no worker runs."""
+        """Return whether the run is asked to stop while no worker runs."""
         self.excused = self._stop.reason is not None
         return self.excused
 

@@ -1,8 +1,9 @@
-"""The way between workers and driver on a Ray cluster: batches in the cluster's own key-value store.
+"""The channel between workers and driver on a Ray cluster: batches in the cluster's key-value store.
 
-It needs no shared disk and no process of its own. Workers put numbered batches under a name that is the run's alone,
-the driver takes them out in order; the driver puts a stop reason, the workers look for it at each flush. The controller
-counts the attempts, so that records are in order whatever the clocks say, and asks the driver after each failure.
+It needs no shared disk and no separate process. Workers put numbered batches under a name that is unique to the run,
+and the driver takes them out in order. The driver puts a stop reason, and the workers check for it at each flush. The
+controller counts the attempts, so that records are in order whatever the clocks say, and asks the driver after each
+failure.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ class ControllerChannel:
         key_value_store.put(f"{self._name}!save", self._save)
 
     def saved(self) -> bool:
-        """Tell whether a checkpoint was completed since they were asked."""
+        """Return whether a checkpoint was completed since they were asked."""
         return key_value_store.text(f"{self._name}!saved") == self._save
 
     def ask(self, failed: AttemptFailedRecord) -> None:

@@ -1,8 +1,8 @@
-"""Ray Train's trainer with a controller of rtrain's own, which asks the driver before it starts workers again.
+"""Ray Train's trainer with rtrain's controller, which asks the driver before it starts workers again.
 
-On a cluster of rtrain's own, which is gone after the run, three things are left out that take seconds at every start
+On a cluster that rtrain started, which ends with the run, three things are left out that take seconds at every start
 (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor each), and a runtime
-environment for the controller, which would keep it from using a process that is there.
+environment for the controller, which would keep it from using an existing process.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ WAITING = (InitializingState, RestartingState, ReschedulingState)
 """States of the controller without workers."""
 WAIT_SECONDS = 0.1
 TRY_SECONDS = 15.0
-"""Time for which the controller waits for workers and hears nothing; how often it does so is for the driver to say."""
+"""How long the controller waits for workers without an answer; the driver decides how often it does so."""
 ELASTIC_TRY_SECONDS = 5.0
 """The same with a range of workers: for some seconds Ray still counts a machine that is gone."""
 SAVE_SECONDS = 30.0
-"""Longest wait for a checkpoint before the number of workers changes; a loop of one's own may write none."""
+"""Longest wait for a checkpoint before the number of workers changes; a custom loop may write none."""
 OTHERS_SECONDS = 2.0
-"""Time for the worker that failed first to be heard of, when others have lost their connection to it."""
+"""How long to wait for the report of the worker that failed first, when others have lost their connection to it."""
 
 
 class _LocalScalingPolicy(FixedScalingPolicy):
-    """A fixed number of workers for which the cluster need not grow, so that no autoscaler has to hear of it."""
+    """A fixed number of workers for which the cluster need not grow, so that no autoscaler has to be notified."""
 
     def after_controller_start(self, train_run_context: Any) -> None:
         """Request nothing."""
@@ -104,10 +104,10 @@ class _Controller(TrainController):
         elastic = parts["train_run_context"].scaling_config.elasticity_enabled
         self._try_seconds = min(start_timeout_seconds, ELASTIC_TRY_SECONDS if elastic else TRY_SECONDS)
         self._granted: Any = None
-        """The state after a failure that the driver lets go on."""
+        """The state after a failure after which the driver lets the run continue."""
         self._idle_since: float | None = None
         self._preempting: float | None = None
-        """When the notice came that the workers were told of."""
+        """When the notice arrived that was passed to the workers."""
         self._oom_kills = oom_kills()
         self.worker_group_cls = _worker_group(channel, self._try_seconds)
         added = {name: value for name, value in settings.items() if name not in os.environ}
@@ -200,11 +200,11 @@ class _Controller(TrainController):
 
 
 def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]:
-    """Return Ray's worker group with a limit of its own, which Ray takes from the environment only.
+    """Return Ray's worker group with another start timeout, which Ray takes from the environment only.
 
     Args:
         owner: What the names of its placement groups begin with, so that they can be removed when this process dies.
-        start_timeout_seconds: The limit.
+        start_timeout_seconds: The timeout.
     """
 
     class Workers(WorkerGroup):

@@ -1,4 +1,4 @@
-"""What Ray says of workers that failed, as plain facts."""
+"""Ray's reports of workers that failed, as plain facts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_failures(error: BaseException) -> AttemptFailedRecord:
 
 
 def is_root(worker: WorkerFailure) -> bool:
-    """Tell whether a worker's failure can be what the others suffer from."""
+    """Return whether a worker's failure can be what the others suffer from."""
     return worker.kind != FailureKind.EXCEPTION or not is_collateral(worker.type, worker.message)
 
 
@@ -49,7 +49,7 @@ def _worker(rank: int, failure: BaseException) -> WorkerFailure:
     inner = failure.health_check_failure if isinstance(failure, WorkerHealthCheckFailedError) else failure
     message = in_brief(str(inner).strip())
     kind = FailureKind.HANG if isinstance(inner, WorkerHealthCheckTimeoutError) else FailureKind.EXCEPTION
-    if isinstance(inner, OutOfMemoryError):  # Ray has killed it; what it says of itself is an error of another class
+    if isinstance(inner, OutOfMemoryError):  # Ray has killed it; the worker reports an error of another class
         kind = FailureKind.WORKER_DIED
     if isinstance(inner, RayActorError):
         node_lost = "node has died" in message or "node was terminated" in message

@@ -110,7 +110,7 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
 
 
 def _make_task(job: Job, cluster: Cluster, data: Any) -> dict[str, Any]:
-    """Return what each worker is told besides the places."""
+    """Return what each worker receives in addition to the places."""
     import ray
 
     if data is None and job.dataset is not None:
@@ -198,7 +198,7 @@ def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: Stop
 
 
 def _abandon(group: Group, channel: DriverChannel) -> None:
-    """Have the workers save what they can, and end: what they do is not recorded any more."""
+    """Have the workers save what they can, and end; nothing is recorded any more."""
     deadline = time.monotonic() + ABANDON_SECONDS
     channel.give_up()
     while not group.is_over(POLL_SECONDS) and time.monotonic() < deadline:

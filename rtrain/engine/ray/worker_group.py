@@ -1,8 +1,8 @@
 """The workers of Ray Train as the driver sees them: those of one run, and those that train one run after the other.
 
 Trials of a sweep that need the same workers share a ``KeptGroup``. Its workers ask for runs
-(``worker_main.train_in_turn``); the actor that holds the group answers in a thread beside the one that follows the
-training. When all workers ask for the next run, the one before is over.
+(``worker_main.train_in_turn``); the actor that holds the group answers in another thread than the one that follows the
+training. When all workers ask for the next run, the previous run is over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Start = tuple[Callable[[dict[str, Any]], None], dict[str, Any]]
 
 
 class Group:
-    """Workers of one run. ``trainer.fit()`` has a thread of its own, so that the caller's stays free for signals.
+    """Workers of one run. ``trainer.fit()`` runs in a separate thread, so that the caller's stays free for signals.
 
     Args:
         name: Of their channel; those of their placement groups begin with it.
@@ -128,5 +128,5 @@ class KeptGroup(Group):
 
 
 def can_be_kept(plugin: TrainerPlugin, conf: RtrainConf) -> bool:
-    """Tell whether the workers of a run can train another one after it."""
+    """Return whether the workers of a run can train another one after it."""
     return plugin.can_rejoin and not plugin.takes_ray_datasets(conf.trainer) and not is_elastic(conf.scaling)

@@ -11,7 +11,7 @@ GROUPS = 8
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut (He et al. 2015, figure 5 left)."""
+    """Two 3x3 convolutions and a shortcut (He et al. 2015, figure 5 left)."""
 
     expansion = 1
 
@@ -34,7 +34,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions beside a shortcut (He et al. 2015, figure 5 right); the stride is on the 3x3."""
+    """1x1, 3x3 and 1x1 convolutions and a shortcut (He et al. 2015, figure 5 right); the stride is on the 3x3."""
 
     expansion = 4
 

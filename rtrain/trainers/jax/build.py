@@ -44,7 +44,7 @@ def build_loss(conf: Conf, info: DatasetInfo, builder: Builder) -> RowLoss:
 
 
 def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, RowLoss]:
-    """Return what is measured beside the loss, by name."""
+    """Return the metrics that are measured in addition to the loss, by name."""
     usual = {"accuracy": is_right} if info.task in CLASSES else {"mae": absolute_error, "mse": squared_error}
     own = {
         name: builder.build({**node, "_partial_": True}, f"trainer.metrics.{name}")

@@ -69,11 +69,11 @@ class Conf(TrainLoopConf, EpochsConf):
     """More metrics of each evaluation: name to a function of (output, target) that gives a number for each row."""
 
     train_function: str | None = None
-    """A train loop of your own, ``module:function``, in place of all of the above: it is called with the ``Worker`` on
-    every rank, when ``jax.distributed`` is up."""
+    """Your train loop, ``module:function``, in place of all of the above. It is called with the ``Worker`` on every
+    rank, after ``jax.distributed`` has been initialized."""
 
     train_function_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
-    """What ``train_function`` finds as ``worker.conf.train_function_config``."""
+    """The config that ``train_function`` can read as ``worker.conf.train_function_config``."""
 
     def __post_init__(self) -> None:
         if self.train_function is not None or self.train_loop is not None:

@@ -1,6 +1,7 @@
 """LightGBM's random numbers, made to depend on nothing but the seed and the round: a resumed run draws the same.
 
-LightGBM keeps the state of its random numbers in no model, and seeds them anew only where certain parameters change.
+A model does not contain the state of LightGBM's random numbers. LightGBM seeds them again only where certain
+parameters change.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class Draws:
         number = progress.rounds_before + progress.step
         if self._every > 0:
             share = float(self._params.get("bagging_fraction", 1))
-            # Only another share makes it take the seed. It draws in each round, since it counts rounds anew when it is
-            # resumed; those that are to have the same rows have the same seed.
+            # LightGBM takes the seed only if the share changes. It draws in each round, because its count of rounds
+            # restarts when it is resumed; rounds that should have the same rows have the same seed.
             env.model.reset_parameter({"bagging_fraction": share * 0.75})
             new = {"bagging_fraction": share, "bagging_freq": 1, **self._seed("bagging_seed", number // self._every)}
         if self._columns:
             new |= self._seed("feature_fraction_seed", number) | self._seed("extra_seed", number)
         if self._ranks:
-            # Made anew, the objective takes its seed.
+            # The objective takes its seed when it is created again.
             new |= {"objective": self._params["objective"], **self._seed("objective_seed", number)}
         if new:
             env.model.reset_parameter(new)

@@ -15,7 +15,7 @@ SAMPLE_ROWS = 200_000
 
 
 class ResumableDataset(lightgbm.Dataset):
-    """Rows that go on being trained on from a checkpoint as if there had been no interruption, to the last bit."""
+    """Rows of a training that resumes from a checkpoint as if it had not been interrupted, to the last bit."""
 
     def _set_init_score_by_predictor(self, predictor: Any, data: Any, used_indices: Any) -> ResumableDataset:
         """Set the scores that the checkpoint's trees give, added up in the order in which they were grown.

@@ -37,7 +37,7 @@ class LightGBMCollectives:
     size: int
 
     def max(self, values: Sequence[float]) -> list[float]:
-        """Return the values of rank 0, which hears of a wish to stop as soon as the others do."""
+        """Return the values of rank 0, which receives a request to stop as soon as the others do."""
         from ray.train.collective import broadcast_from_rank_zero
 
         found: list[float] = broadcast_from_rank_zero(list(values))
@@ -134,7 +134,7 @@ class AfterRound:
 
 
 def _copier(model: list[lightgbm.Booster]) -> Callable[[int], Writer]:
-    """Return what copies all trees, and beside them the number of rounds that a prediction should use."""
+    """Return what copies all trees, and the number of rounds that a prediction should use."""
 
     def snapshot(num_rounds: int) -> Writer:
         model[0].best_iteration = num_rounds

@@ -32,7 +32,7 @@ OF_PROBABILITIES = ("binary_logloss", "binary_error", "multi_logloss", "cross_en
 
 
 def mode_of(name: str, larger: bool) -> str:
-    """Return which way a metric gets better, ``val/auc`` say, of which LightGBM says whether it is larger then."""
+    """Return which way a metric gets better, e.g. ``val/auc``, of which LightGBM says whether it is larger then."""
     return MODES.get(name.rpartition("/")[2].partition("@")[0], "max" if larger else "min")
 
 
@@ -42,7 +42,7 @@ def deciding(names: Sequence[str]) -> str:
 
 
 def needs_margins(conf: Conf, info: DatasetInfo) -> bool:
-    """Tell whether LightGBM would measure sums of trees as if they were probabilities."""
+    """Return whether LightGBM would measure sums of trees as if they were probabilities."""
     given = any(main_name(name) == "metric" for name in conf.params)
     return info.task == "classification" and conf.objective_function is not None and not given
 

@@ -63,7 +63,7 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
 def _num_sums(conf: Conf, given: Mapping[str, Any], info: DatasetInfo) -> int:
     """Return how many sums of trees a row has: one for each class, or one of two classes, a regression or a ranking.
 
-    An objective of one's own is free to take both sums of two classes.
+    A custom objective may use both sums of two classes.
     """
     if info.task != "classification" or info.num_classes is None:
         return 1

@@ -20,7 +20,7 @@ def _number(given: Given, name: str, usual: float) -> float:
 
 
 def _is_broken(value: Any) -> bool:
-    """Return whether a value begins like a number and is none, ``80%`` say: LightGBM refuses it, whatever acts."""
+    """Return whether a value begins like a number and is none, e.g. ``80%``: LightGBM refuses it, whatever acts."""
     return isinstance(value, str) and value[:1].isdigit() and number_in(value) is None
 
 

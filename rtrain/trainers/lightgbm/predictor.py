@@ -82,7 +82,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is text and executes nothing.
 
     Raises:
-        CheckpointError: It is not there or damaged, or none that LightGBM would write.
+        CheckpointError: The file is missing or damaged, or LightGBM did not write it.
     """
     conf: Conf = trained.conf
     try:

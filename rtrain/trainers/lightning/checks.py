@@ -150,7 +150,7 @@ def _check_sizes(conf: Conf, job: Job) -> None:
 
 
 def _check_interval(conf: Conf, num_batches: int) -> None:
-    """Refuse evaluations after more batches than an epoch has; Lightning counts them anew in each epoch."""
+    """Refuse evaluations after more batches than an epoch has: Lightning restarts its count in each epoch."""
     given = conf.trainer_args
     every, limit = given.get("val_check_interval"), given.get("limit_train_batches")
     if limit is not None:

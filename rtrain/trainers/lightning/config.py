@@ -77,8 +77,8 @@ class Conf(TrainLoopConf, LimitsConf):
     """A ``LightningDataModule``, by ``_target_``, in place of ``dataset``; its loaders are shared out among workers."""
 
     trainer_args: dict[str, Any] = field(default_factory=dict)
-    """Arguments of Lightning's ``Trainer``; callbacks, loggers, profilers and plugins by ``_target_``. Those about
-    devices, limits and checkpoints are keys of rtrain's own, and refused here."""
+    """Arguments of Lightning's ``Trainer``; callbacks, loggers, profilers and plugins by ``_target_``. Arguments about
+    devices, limits and checkpoints are refused here, because rtrain has its own keys for them."""
 
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows of ``dataset`` per worker and batch; give this or ``global_batch_size``. 32 without either."""
@@ -93,7 +93,7 @@ class Conf(TrainLoopConf, LimitsConf):
     """Split of ``dataset`` for ``validation_step``; ``auto``: ``val`` if there is one, else ``test``, else none."""
 
     find_unused_parameters: bool = False
-    """Let a step leave out weights of the module, at some cost; needed by several workers only."""
+    """Allow steps that don't use all weights of the module, at some cost; only needed with several workers."""
 
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""

@@ -80,7 +80,7 @@ class TrainBatches(BatchSampler):
         """Where the next pass begins."""
 
     def begin(self, epoch: int, step: int = 0, row: int = 0) -> None:
-        """Say where the next pass begins: after so many steps, which may have had another size, and rows."""
+        """Set where the next pass begins: after ``step`` steps, which may have had another size, and ``row`` rows."""
         self.epoch, self.begin_step, self.begin_row = epoch, step, row
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Losses and gradients that are not finite: what a LightningModule gives is looked at before it counts for good."""
+"""Check the losses and gradients of a LightningModule for non-finite ones before they take effect."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ HINT = "Lower the learning rate of the module, or look for extreme values in the
 
 
 class Losses(pl.Callback):
-    """Fails at such a loss, or leaves the step of such a loss or gradient out, as ``run.failure.nan_loss`` says.
+    """Fails at such a loss, or skips the step of such a loss or gradient, as ``run.failure.nan_loss`` says.
 
-    A step is left out by taking its gradients away, for which the optimizers of torch then do nothing at all. Without
-    that, losses stay on the device until somebody asks: a look waits for it.
+    A step is skipped by removing its gradients: without them, the optimizers of torch do nothing. If no step is to be
+    skipped, losses stay on the device until they are checked, because each check waits for the device.
     """
 
     def __init__(self, worker: Worker, ranks: TorchRanks, progress: EpochProgress) -> None:
@@ -84,10 +84,10 @@ class Losses(pl.Callback):
         self.look()
 
     def look(self) -> None:
-        """Look at the losses since the last time; every rank calls it at the same step.
+        """Check the losses since the last check; every rank calls it at the same step.
 
         Raises:
-            NotFiniteError: One is no number, on whatever rank, and such steps are not left out; names the step.
+            NotFiniteError: A loss of any rank is not finite, and such steps are not skipped; names the step.
         """
         if self._skips or not self._held:
             return

@@ -54,7 +54,7 @@ class Plugin(TrainerPlugin):
             try_first_step(job)
 
     def brings_rows(self, conf: Mapping[str, Any]) -> bool:
-        """Tell whether a datamodule has the rows."""
+        """Return whether a datamodule has the rows."""
         return conf.get("datamodule") is not None
 
     def load_own_rows(self, trained: LoadedCheckpoint, device: str) -> OwnRows:

@@ -46,7 +46,7 @@ CHECKPOINT, WEIGHTS = "lightning.ckpt", "model.safetensors"
 
 
 class StoppedError(Exception):
-    """All ranks have agreed to leave at once; the checkpoint is written."""
+    """All ranks have agreed to stop immediately; the checkpoint is written."""
 
 
 class Services(pl.callbacks.Checkpoint):

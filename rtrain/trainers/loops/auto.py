@@ -236,7 +236,7 @@ def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: 
 
 
 def check_quantities(trainer: str, info: DatasetInfo) -> None:
-    """Refuse features that are categories, whose codes a model would take for quantities, or have missing values.
+    """Refuse categorical features, whose codes a model would treat as quantities, and features with missing values.
 
     Raises:
         ConfigError: Names some of them, and what to do about all.
@@ -278,13 +278,13 @@ def reported_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -
 
 
 def check_network(job: Job) -> DatasetInfo:
-    """Check what a network of one of the shared losses needs of the data, and what the config says of its metrics.
+    """Check what a network with one of the shared losses needs of the data, and the metrics that the config names.
 
     Returns:
         The dataset.
 
     Raises:
-        ConfigError: The rows or what is to be predicted can't be learned from, or a metric is not there; names the key.
+        ConfigError: The rows or targets can't be learned from, or a metric does not exist; names the key.
     """
     info, conf = dataset_of(job), job.conf.trainer
     check_task(job.trainer_name, info, (*CLASSES, "regression"))
@@ -301,7 +301,7 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
         conf: What is watched.
         info: The dataset.
         job: Its config may name the metric of the best checkpoint.
-        more: Metrics of the user's choice, beside those of the task.
+        more: Metrics of the user's choice, in addition to those of the task.
 
     Raises:
         ConfigError: Names the key.

@@ -23,7 +23,7 @@ class Collectives(Protocol):
 
 
 class Ranks(Collectives, Protocol):
-    """The workers that have rows of their own."""
+    """The workers that have their own rows."""
 
     def sum(self, values: Sequence[float]) -> list[float]:
         """Return the sum of each value over all ranks; every rank calls it with as many."""

@@ -20,7 +20,7 @@ def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, 
         worker: Of the resumed run.
         reason: Why it had ended, in a few words.
         stop: Knows the limits of the time.
-        done: What the run has done, by the key of the trainer, ``early_stopping.patience`` say, that limits it.
+        done: What the run has done, by the key of the trainer, e.g. ``early_stopping.patience``, that limits it.
     """
     limits = {key: _value(worker.conf, key) for key in done}
     reached = {key: limit for key, limit in limits.items() if limit is not None and done[key] >= limit}

@@ -62,7 +62,7 @@ class Monitor:
         return {"monitor": self.name, "mode": self.mode, "value": float(value)}  # LightGBM has NumPy's numbers
 
     def improves(self, value: float, best: float | None, min_delta: float = 0.0) -> bool:
-        """Tell whether ``value`` is better than the best one so far, by more than ``min_delta``; NaN never is."""
+        """Return whether ``value`` is better than the best one so far, by more than ``min_delta``; NaN never is."""
         if math.isnan(value) or self.mode is None:
             return False
         return best is None or (value < best - min_delta if self.mode == "min" else value > best + min_delta)

@@ -1,4 +1,4 @@
-"""Losses, gradients and weights that are NaN or infinite: what is said of them, and how many steps are left out."""
+"""Losses, gradients and weights that are NaN or infinite: the errors, and the limit of skipped steps."""
 
 from __future__ import annotations
 

@@ -97,5 +97,5 @@ class Ranking:
 
 
 def without_splits(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names of metrics, ``test/ndcg@5`` say, without their splits, each once."""
+    """Return names of metrics, e.g. ``test/ndcg@5``, without their splits, each once."""
     return tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))

@@ -18,7 +18,7 @@ SIGNALS = ("interrupted", "preempted")
 
 
 class StopSignal:
-    """Lets all ranks leave, or save, at the same step, without an exchange at every step.
+    """Makes all ranks stop, or save, at the same step, without an exchange at every step.
 
     Ranks exchange their wishes at agreed steps only; at each of them rank 0 proposes the next one, so that about
     ``CHECK_SECONDS`` pass in between.
@@ -27,7 +27,7 @@ class StopSignal:
         worker: Knows what the driver wants, and the time.
         ranks: All of them.
         max_seconds: The trainer's limit of the time, or None.
-        seconds_before: What the run took before it was resumed.
+        seconds_before: Duration of the run before it was resumed.
     """
 
     def __init__(

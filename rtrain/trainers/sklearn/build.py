@@ -41,7 +41,7 @@ def _left_open(estimator: Any, name: str) -> Iterator[str]:
 
 
 def takes_categories(estimator: Any) -> bool:
-    """Tell whether the estimator can be told which features are categories."""
+    """Return whether the estimator has an argument for the categorical features."""
     return "categorical_features" in estimator.get_params(deep=False)
 
 

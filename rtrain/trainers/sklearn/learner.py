@@ -30,7 +30,7 @@ class SklearnLearner(Learner):
     Args:
         estimator: Not fitted.
         info: The dataset.
-        whole: Fit at once, with what the only batch holds; else in parts.
+        whole: Fit in one call, with what the only batch holds; else in parts.
         num_threads: For the manifest.
     """
 
@@ -120,6 +120,6 @@ def _plain(value: Any) -> Any:
 
 
 def fit_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Return what ``fit`` gets besides rows and targets."""
+    """Return the arguments of ``fit`` other than rows and targets."""
     name = weight_argument(estimator)
     return {} if weight is None or name is None else {name: weight}

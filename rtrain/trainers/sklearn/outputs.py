@@ -1,4 +1,4 @@
-"""What a fitted estimator says of rows, in the form that every trainer gives it."""
+"""The outputs of a fitted estimator for rows, in the form that all trainers share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def predict_rows(estimator: Any, x: np.ndarray, num_classes: int | None) -> np.n
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Tell whether a classifier gives probabilities."""
+    """Return whether a classifier gives probabilities."""
     return hasattr(estimator, "predict_proba")
 
 

@@ -33,7 +33,7 @@ def build_model(conf: Conf, info: DatasetInfo, builder: Builder) -> Any:
     """Build the model with all its weights.
 
     Raises:
-        ConfigError: It is no Keras 3 model, or trains itself.
+        ConfigError: It is not a Keras 3 model, or trains itself.
     """
     model = builder.build(fill(conf.model, info, "trainer.model"), "trainer.model")
     if not isinstance(model, keras.Model):
@@ -49,7 +49,7 @@ def build_model(conf: Conf, info: DatasetInfo, builder: Builder) -> Any:
 
 
 def check_model_class(kind: Any, conf: Conf) -> None:
-    """Refuse a model with a train step of its own, which would be left out.
+    """Refuse a model that overrides ``train_step``, because rtrain does not call it.
 
     Raises:
         ConfigError: It has one.
@@ -72,7 +72,7 @@ def build_optimizer(conf: Conf, steps: int | None, builder: Builder) -> Any:
         warnings.simplefilter("always")
         optimizer = builder.build(node, "trainer.optimizer")
     for warning in caught:
-        if "will be ignored" in str(warning.message):  # as Keras says of decay
+        if "will be ignored" in str(warning.message):  # Keras warns like this about decay
             raise ConfigError(f"trainer.optimizer: {warning.message}", "Leave the argument out.")
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     if not isinstance(optimizer, keras.optimizers.Optimizer):
@@ -146,13 +146,13 @@ def _mode(monitor: str, metrics: Mapping[str, Any]) -> str:
 
 
 def gives_logits(loss: Any, model: Any) -> bool:
-    """Tell whether the outputs of ``model`` are logits, as its loss sees them; else they are probabilities."""
+    """Return whether the outputs of ``model`` are logits, as its loss sees them; else they are probabilities."""
     config = loss.get_config() if hasattr(loss, "get_config") else {}
     return bool(config.get("from_logits", ends_in_logits(model)))
 
 
 def ends_in_logits(model: Any) -> bool:
-    """Tell whether nothing makes probabilities of the last layer's outputs, as far as the model shows its layers."""
+    """Return whether nothing makes probabilities of the last layer's outputs, as far as the model shows its layers."""
     last = model.layers[-1] if model.layers else None
     if isinstance(last, keras.layers.Softmax):
         return False

@@ -1,4 +1,4 @@
-"""Keras callbacks told of steps and epochs, and what they remember."""
+"""Calls Keras callbacks at steps and epochs, and keeps what they remember."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Callbacks:
         return bool(self._own)
 
     def begin_step(self, step: int) -> None:
-        """Tell of a step that begins, and before it of its epoch if that does."""
+        """Call the callbacks for a step that begins, and before that for its epoch if it begins too."""
         if self._list is not None:
             if not self._in_epoch:
                 self._list.on_epoch_begin(self._epoch)
@@ -50,7 +50,7 @@ class Callbacks:
             self._list.on_train_batch_begin(step)
 
     def end_step(self, step: int, loss: Any) -> None:
-        """Tell of a step that is done; waits for its loss."""
+        """Call the callbacks for a step that is done; waits for its loss."""
         if self._list is not None:
             self._list.on_train_batch_end(step, {"loss": float(loss)})
 

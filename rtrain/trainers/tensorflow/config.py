@@ -61,10 +61,10 @@ class Conf(TrainLoopConf, EpochsConf):
     regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
-    """More metrics of each evaluation, beside loss and accuracy or errors: name to a Keras metric by ``_target_``."""
+    """Metrics of each evaluation in addition to loss and accuracy or errors: name to a Keras metric by ``_target_``."""
 
     callbacks: list[Any] = field(default_factory=list)
-    """Keras callbacks, by ``_target_``; each worker has its own. What they remember is not in checkpoints."""
+    """Keras callbacks, by ``_target_``; each worker has its own. Checkpoints do not contain their state."""
 
     deterministic: bool = True
     """Use deterministic operations, so that the same seed gives the same numbers."""

@@ -20,7 +20,7 @@ VARIABLES = {
 
 
 GREETING = re.compile(r"[IWE]\d{4} \d\d:|[IWE]0000 |WARNING: All log messages before absl")
-"""Begins the lines that TensorFlow writes at its start, whatever it is told."""
+"""Begins the lines that TensorFlow writes at its start, whatever its settings."""
 
 
 def prepare_import() -> None:

@@ -49,7 +49,7 @@ from rtrain.trainers.worker import Worker
 
 TRAINING = "training.safetensors"
 RANK_SEEDS = 1_000_003
-"""Distance between the seeds of two ranks: their rows get dropout of their own."""
+"""Distance between the seeds of two ranks, so that their rows get different dropout."""
 
 
 class KerasLearner(Learner):
@@ -152,7 +152,7 @@ class KerasLearner(Learner):
         return {one.path for one in weights if not np.isfinite(one.numpy()).all()}
 
     def snapshot(self) -> Writer:
-        """Copy all variables, and return what writes them: the weights as Keras does, all other numbers beside them."""
+        """Copy all variables, and return what writes them: the weights as Keras does, and all other numbers."""
         self._stager.take()
         remembered = json.dumps(self._callbacks.state()) if self._callbacks else None
 
@@ -181,7 +181,7 @@ class KerasLearner(Learner):
         load_weights(self.model, folder, [self.model.optimizer])
 
     def _others(self) -> dict[str, Any]:
-        """Return the variables beside the weights by name."""
+        """Return the variables other than the weights, by name."""
         parts = {"optimizer": self.model.optimizer.variables, "seed": seed_states(self.model)}
         return {f"{part}/{place}": one for part, many in parts.items() for place, one in enumerate(many)}
 
@@ -207,7 +207,7 @@ def try_learner(job: Job) -> None:
 
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, targets and weights; of no rows, one that counts nothing, as a mean of nothing is no number."""
+    """Return rows, targets and weights; if there are no rows, one of weight 0, because the mean of nothing is NaN."""
     x, y, weight = batch.x, batch.y, batch.weight
     y = y.astype("float32") if y.dtype == np.float64 else y
     if len(y) == 0:

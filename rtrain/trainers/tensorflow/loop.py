@@ -19,7 +19,7 @@ def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     conf: Conf = worker.conf
     if not worker.in_process:
-        # Of a process that is there, TensorFlow's threads can't be changed any more.
+        # In an existing process, the number of TensorFlow's threads can't be changed any more.
         tf.config.threading.set_intra_op_parallelism_threads(conf.num_threads or worker.num_threads)
     with _determinism(conf.deterministic), process_group(worker) as world:
         learner = KerasLearner(worker, world)

@@ -35,7 +35,7 @@ def check_output(output: Any, target: Any, info: DatasetInfo) -> None:
 
 
 def row_metrics(output: Any, target: Any, is_logits: bool, task: str) -> list[Any]:
-    """Return what is measured beside the loss for each row: right answers, or absolute and squared errors."""
+    """Return what is measured for each row in addition to the loss: right answers, or absolute and squared errors."""
     if task in CLASSES:
         right = tf.cast(_chosen(output, target, is_logits) == target, tf.float64)
         return [tf.reduce_mean(tf.reshape(right, (tf.shape(right)[0], -1)), axis=1)]

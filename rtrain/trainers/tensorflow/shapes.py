@@ -8,7 +8,7 @@ import keras
 
 
 def is_single(output: Any, target: Any) -> bool:
-    """Tell whether a model gives one number for each target."""
+    """Return whether a model gives one number for each target."""
     return bool(len(output.shape) == len(target.shape) or output.shape[-1] == 1)
 
 
@@ -40,6 +40,6 @@ def update(metric: Any, target: Any, output: Any, weight: Any) -> None:
 
 
 def is_of_keras(metric: Any) -> bool:
-    """Tell whether nothing of a metric is the user's own."""
+    """Return whether nothing of a metric is the user's own."""
     parts = (type(metric), getattr(metric, "_fn", None))
     return all(part is None or part.__module__.partition(".")[0] == "keras" for part in parts)

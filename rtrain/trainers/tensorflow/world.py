@@ -72,7 +72,7 @@ def _has_keras_2() -> bool:
 
 
 def _can_still_join() -> bool:
-    """Tell whether TensorFlow takes the addresses of workers: before its first operation, or after others."""
+    """Return whether TensorFlow takes the addresses of workers: before its first operation, or after others."""
     from tensorflow.python.eager import context
 
     here = context.context()

@@ -125,7 +125,7 @@ def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None)
 
 
 def watches_metric(conf: Conf, builder: Builder) -> bool:
-    """Tell whether the schedule moves by the monitored metric."""
+    """Return whether the schedule moves by the monitored metric."""
     if conf.scheduler is None:
         return False
     kind = builder.locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_")

@@ -63,7 +63,7 @@ FOLLOWED_BY = {
 
 
 def _acts_alone(conf: Conf) -> bool:
-    """Tell whether a strategy does something in a single process: computes, steps or saves in another way."""
+    """Return whether a strategy does something in a single process: computes, steps or saves in another way."""
     options = conf.strategy_options
     computes = conf.strategy in ("fsdp", "fsdp_tp") and (options.param_dtype != "fp32" or options.consolidate)
     return computes or conf.strategy == "deepspeed" or (conf.strategy == "accelerate" and bool(options.accelerate))
@@ -82,7 +82,7 @@ def _rule_of_option(name: str) -> Rule:
 
 @dataclass(kw_only=True)
 class StrategyConf:
-    """What the strategies can be told; each follows some of it and refuses the rest."""
+    """Options of the strategies; each strategy supports some of them and refuses the rest."""
 
     needs: ClassVar[Rules] = tuple(_rule_of_option(name) for name in FOLLOWED_BY)
 
@@ -91,14 +91,14 @@ class StrategyConf:
     each ``ModuleList``. A ``*`` stays between two dots: ``layers.*`` names ``layers.0``, but not ``layers.0.attn``."""
 
     activation_checkpointing: Annotated[int, Field(ge=1)] | None = None
-    """Compute the activations of every so many-th block again in the backward pass instead of keeping them: 1 for all
-    blocks, 2 for every second one, null for none."""
+    """Recompute the activations of every n-th block in the backward pass instead of keeping them: 1 for all blocks, 2
+    for every second one, null for none."""
 
     reshard_after_forward: bool = True
     """fsdp: free a block's whole weights between its forward and its backward pass."""
 
     param_dtype: Annotated[str, *one_of("fp32", "bf16", "fp16")] = "fp32"
-    """fsdp: type that gathered weights and their computations have; the optimizer's weights stay fp32."""
+    """fsdp: type of the gathered weights and of computations with them; the optimizer's weights stay fp32."""
 
     reduce_dtype: Annotated[str, *one_of("fp32", "bf16", "fp16")] = "fp32"
     """fsdp: type in which gradients are exchanged."""
@@ -112,10 +112,10 @@ class StrategyConf:
     ``tensor_parallel_plan``."""
 
     zero_stage: Annotated[int, Field(ge=1, le=3)] = 2
-    """deepspeed: what is shared: 1 the optimizer's state, 2 the gradients as well, 3 the weights as well."""
+    """deepspeed: what is sharded: 1 the optimizer's state, 2 also the gradients, 3 also the weights."""
 
     deepspeed: dict[str, Any] = field(default_factory=dict)
-    """deepspeed: more of its own config, e.g. ``{zero_optimization: {overlap_comm: true}}``."""
+    """deepspeed: more keys of DeepSpeed's config, e.g. ``{zero_optimization: {overlap_comm: true}}``."""
 
     accelerate: dict[str, Any] = field(default_factory=dict)
     """accelerate: more arguments of its ``Accelerator``, e.g. ``{dynamo_backend: inductor}``."""
@@ -168,20 +168,20 @@ class Conf(TrainLoopConf, EpochsConf):
     total_iters and num_training_steps is the number of its steps in the whole run. Null: a constant rate."""
 
     scheduler_interval: Annotated[str, *one_of("step", "epoch")] = "step"
-    """When the schedule moves on; one that watches a metric (ReduceLROnPlateau) does at each evaluation, by
-    the metric of the best checkpoint, in its direction."""
+    """When the schedule advances. A schedule that monitors a metric (ReduceLROnPlateau) advances at each evaluation,
+    by the metric of the best checkpoint, in its direction."""
 
     loss: dict[str, Any] | None = None
     """The loss of (output, target), by ``_target_``: a module or a function; null: cross entropy, or squared error for
     a regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
-    """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by
+    """Metrics of each evaluation in addition to loss and accuracy or errors: name to a torchmetrics class by
     ``_target_``. ``auto`` works as in ``model``."""
 
     transform: list[dict[str, Any]] = field(default_factory=list)
-    """What happens to each row of training, anew in every epoch: modules or functions by ``_target_``, one after the
-    other. They get one row at a time, on the CPU and before standardization, images as float32 from 0 to 1."""
+    """Transforms of each training row, applied again in every epoch: modules or functions by ``_target_``, one after
+    the other. They get one row at a time, on the CPU and before standardization, images as float32 from 0 to 1."""
 
     eval_transform: list[dict[str, Any]] = field(default_factory=list)
     """The same for rows that are evaluated or predicted."""
@@ -191,10 +191,10 @@ class Conf(TrainLoopConf, EpochsConf):
     ``global_batch_size``. 32 without either."""
 
     clip_norm: Annotated[float, Field(gt=0)] | None = None
-    """Largest norm of all gradients together."""
+    """Maximum norm of all gradients together."""
 
     clip_value: Annotated[float, Field(gt=0)] | None = None
-    """Largest absolute value of each gradient."""
+    """Maximum absolute value of each gradient."""
 
     precision: Annotated[str, *one_of("fp32", "bf16", "fp16")] = "fp32"
     """Type of the forward pass under autocast; fp16 scales the loss."""
@@ -218,7 +218,7 @@ class Conf(TrainLoopConf, EpochsConf):
     """Threads of each worker; null: as many as it has cores."""
 
     find_unused_parameters: bool = False
-    """Let a step leave out weights of the model, at some cost; needed by several workers only."""
+    """Allow steps that don't use all weights of the model, at some cost; only needed with several workers."""
 
     strategy: Annotated[str, *one_of(*STRATEGIES)] = "ddp"
     """How workers share the training: ``ddp`` (each has the whole model), ``fsdp`` (each holds a share of the weights),

@@ -39,10 +39,10 @@ class Evaluator:
 
     Args:
         loss: Mean over rows.
-        ranks: Those with rows of their own; they evaluate together.
+        ranks: Those with their own rows; they evaluate together.
         precision: Of the forward pass.
         metrics: The user's metrics by name.
-        task: What is counted beside the loss.
+        task: Decides what is counted in addition to the loss.
         notice: Shows the user a line.
     """
 
@@ -68,7 +68,7 @@ class Evaluator:
         sums = torch.zeros(2 + len(names), dtype=torch.float64, device=self._ranks.device)
         for number, step in enumerate(steps):
             if len(step.y) == 0:
-                # A sharded model gathers its weights on all ranks at once, also where one has no rows.
+                # A sharded model gathers its weights on all ranks together, also where one has no rows.
                 model(step.x.new_zeros((1, *step.x.shape[1:])))
                 continue
             with autocast(self._precision, self._ranks.device):

@@ -108,7 +108,7 @@ class TorchLearner(Learner):
         self.strategy.init(self.state, folder)
 
     def progress(self, folder: Path) -> EpochProgress:
-        """Return where training was; older checkpoints have it beside the optimizer's state."""
+        """Return where training was; older checkpoints store it with the optimizer's state."""
         if (folder / FILE_NAME).exists():
             return super().progress(folder)
         stored = torch.load(folder / TRAINING, map_location="cpu", mmap=True, weights_only=True)

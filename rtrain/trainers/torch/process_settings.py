@@ -68,5 +68,5 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
 
 
 def _determinism() -> tuple[bool, bool]:
-    """Tell whether kernels have to repeat their results, and whether those that can't only warn."""
+    """Return whether kernels have to repeat their results, and whether those that can't only warn."""
     return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()

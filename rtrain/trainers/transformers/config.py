@@ -81,13 +81,13 @@ class TokenizerConf:
     """Local folder, or name on the Hugging Face hub, of a tokenizer."""
 
     train: Annotated[str, *one_of("wordpiece", "bpe", "characters")] | None = None
-    """Make a tokenizer of the train split's texts, offline."""
+    """Train a tokenizer on the texts of the train split, offline."""
 
     vocab_size: Annotated[int, Field(ge=10)] = 2000
-    """Most tokens of a trained tokenizer."""
+    """Maximum number of tokens of a trained tokenizer."""
 
     lowercase: bool = False
-    """A trained tokenizer takes capital letters as small ones."""
+    """Whether a trained tokenizer converts texts to lower case."""
 
     def __post_init__(self) -> None:
         if self.pretrained and self.train:
@@ -113,7 +113,7 @@ class Conf(TrainLoopConf, EpochsConf):
     follows: ClassVar[Rules] = (*TrainLoopConf.follows, *EpochsConf.follows)
 
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
-    """What the model learns; ``auto``: what the dataset is for, a language by the next token."""
+    """What the model learns; ``auto``: the task of the dataset; a language is learned by next-token prediction."""
 
     model: ModelConf = field(default_factory=ModelConf)
     """The model."""
@@ -122,7 +122,7 @@ class Conf(TrainLoopConf, EpochsConf):
     """The tokenizer; images and datasets of tokens need none."""
 
     max_length: Annotated[int, Field(ge=2)] = 128
-    """Tokens per row at most; longer texts are cut, unless ``packing`` joins them."""
+    """Maximum number of tokens per row; longer texts are cut, unless ``packing`` joins them."""
 
     packing: bool = True
     """causal-lm: join all texts and cut them into rows of ``max_length`` tokens; false: a row per text, padded."""
@@ -137,7 +137,7 @@ class Conf(TrainLoopConf, EpochsConf):
 
     lora: dict[str, Any] | None = None
     """Train low-rank adapters only: arguments of peft's ``LoraConfig``, e.g. ``{r: 8}``. Without ``target_modules``:
-    those that peft takes for the model, ``all-linear`` where it knows none. null: train all weights."""
+    peft's default for the model, or ``all-linear`` if peft has none. null: train all weights."""
 
     merge_lora: bool = False
     """Also write the model with its adapters merged in, as ``merged/`` in each checkpoint."""

@@ -186,7 +186,7 @@ class TransformersLearner(Learner):
         return non_finite(weights_of(self.model))
 
     def snapshot(self) -> Writer:
-        """Copy what goes into a folder that transformers can open, and the optimizer beside it."""
+        """Copy what goes into a folder that transformers can open, and the optimizer next to it."""
         training = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
         weights, training = self._stager.take((self.model.state_dict(), training))
         merged = copy.deepcopy(self.model) if self._conf.merge_lora else None

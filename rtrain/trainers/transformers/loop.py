@@ -33,7 +33,7 @@ def train(worker: Worker) -> None:
 
 
 def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:
-    """Return the tokenizer of the checkpoint that the run goes on from, else that of the config; None without texts."""
+    """Return the tokenizer of the checkpoint that the run resumes from, else of the config; None without texts."""
     dataset: Dataset | None = worker.dataset
     assert dataset is not None
     if dataset.info.dtype != "object":

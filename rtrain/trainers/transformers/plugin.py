@@ -28,7 +28,7 @@ class Plugin(EpochsPlugin):
         try_first_step(job)
 
     def schedule_key(self, conf: Mapping[str, Any]) -> str | None:
-        """Return the key of the schedule, unless it goes on whatever the length of the run."""
+        """Return the key of the schedule, unless the schedule does not depend on the length of the run."""
         kind = (conf.get("arguments") or {}).get("lr_scheduler_type", "linear")
         return None if kind in ENDLESS else "trainer.arguments.lr_scheduler_type"
 

@@ -35,7 +35,7 @@ class Predictor:
 
         Args:
             x: (rows,) texts or lists of words, (rows, length) tokens, or (rows, channels, height, width) images.
-            batch_size: Rows that are computed at once.
+            batch_size: Number of rows that are computed together.
 
         Returns:
             float32: (rows, num_classes); (rows,) for a regression; (rows, length, num_classes) for words, and
@@ -87,7 +87,7 @@ class LanguagePredictor(Predictor):
 
         Args:
             x: (rows,) texts; joined where training packs them.
-            batch_size: Rows of tokens that are computed at once.
+            batch_size: Number of rows of tokens that are computed together.
         """
         rows = encoded({"x": x, "y": x}, self._tokenizer, self._conf, self._task)
         count, loss, right = 0, 0.0, 0

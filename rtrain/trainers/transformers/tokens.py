@@ -33,7 +33,7 @@ def open_tokenizer(conf: Conf) -> Any:
     """Return the tokenizer that was made before, or None if one is to be trained.
 
     Raises:
-        ConfigError: It is not there, or has no fast version.
+        ConfigError: It does not exist, or has no fast version.
     """
     name = conf.tokenizer.pretrained or (None if conf.tokenizer.train else conf.model.pretrained)
     if conf.tokenizer.train is not None:

@@ -61,7 +61,7 @@ class Metrics:
     def measure(
         self, booster: xgboost.Booster, evals: Sequence[tuple[xgboost.DMatrix, str]], round_number: int
     ) -> dict[str, float]:
-        """Return each metric of each split over the rows of all workers, ``test/logloss`` say."""
+        """Return each metric of each split over the rows of all workers, e.g. ``test/logloss``."""
         found: dict[str, float] = {}
         text = booster.eval_set(evals, round_number) if evals else ""
         for part in text.split("\t")[1:]:
@@ -83,5 +83,5 @@ class Metrics:
 
 
 def gives_margins(conf: Any) -> bool:
-    """Tell whether the trees of a classification give sums and not probabilities."""
+    """Return whether the trees of a classification give sums and not probabilities."""
     return conf.objective_function is not None or conf.params.get("objective") == "binary:logitraw"

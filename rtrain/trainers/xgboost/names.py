@@ -20,7 +20,7 @@ NOT_IN_THE_MODEL = (
 )
 """Parameters that a model's own description leaves out or calls by another name."""
 OF_A_MODEL = ("name", "num_feature", "num_target", "specified_updater", "updater_seq")
-"""What a model's own description says of itself; not parameters."""
+"""Fields of a model's description that are not parameters."""
 OURS = {
     "nthread": "trainer.num_threads",
     "n_jobs": "trainer.num_threads",

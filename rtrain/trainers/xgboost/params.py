@@ -215,7 +215,7 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
 
 
 def device_of(booster: xgboost.Booster) -> str:
-    """Return where XGBoost computes: ``cpu`` too where it was told to use a GPU and sees none."""
+    """Return where XGBoost computes: also ``cpu`` where it is configured to use a GPU and sees none."""
     return str(json.loads(booster.save_config())["learner"]["generic_param"]["device"]).partition(":")[0]
 
 

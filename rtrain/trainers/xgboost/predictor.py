@@ -54,7 +54,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is data and executes nothing.
 
     Raises:
-        CheckpointError: It is not there or damaged, or none that XGBoost would write.
+        CheckpointError: The file is missing or damaged, or XGBoost did not write it.
     """
     conf: Conf = trained.conf
     try:

@@ -38,11 +38,11 @@ def build_net(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) -> Net
     """Build the module that ``conf.model`` names.
 
     Raises:
-        ConfigError: It is no Flax module.
+        ConfigError: It is not a Flax module.
     """
     node = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
     target = builder.locate(node["_target_"], "trainer.model._target_")
-    # A class of nnx has a signature of its own that hides its arguments.
+    # A class of nnx has a signature that hides its arguments.
     is_class = inspect.isclass(target)
     arguments = inspect.signature(target.__init__ if is_class else target).parameters
     more: dict[str, Any] = {"rngs": nnx.Rngs(seed)} if "rngs" in arguments else {}

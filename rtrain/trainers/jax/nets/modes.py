@@ -26,7 +26,7 @@ def call_parameters(kind: type) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a module's call, without the rows.
 
     Raises:
-        ConfigError: One that is no mode has no default.
+        ConfigError: A parameter that is not a mode has no default.
     """
     parameters = list(inspect.signature(kind.__call__).parameters.values())[2:]
     needed = [

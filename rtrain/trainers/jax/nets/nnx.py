@@ -49,7 +49,7 @@ class Nnx:
         return self._weights, self._state
 
     def apply(self, weights: Any, state: Any, x: Any, key: Any, training: bool) -> tuple[Any, Any]:
-        """Return output and new state; the module's own streams of random numbers begin anew with each ``key``."""
+        """Return output and new state; each ``key`` restarts the module's streams of random numbers."""
         number = jax.random.bits(key)
         keys = jax.tree.map(lambda one: jax.random.fold_in(one, number) if _is_key(one) else one, self._keys)
         module = self._in_mode(weights, keys, state, training)

@@ -77,7 +77,7 @@ def without_texts(value: Any) -> Any:
 
 
 def takes_place(then: Any, now: Any) -> bool:
-    """Tell whether a state has numbers where that of now has some, and is the same elsewhere."""
+    """Return whether a state has numbers where that of now has some, and is the same elsewhere."""
     if isinstance(now, Mapping):
         same = isinstance(then, Mapping) and then.keys() <= now.keys()
         return same and all(takes_place(one, now[key]) for key, one in then.items())

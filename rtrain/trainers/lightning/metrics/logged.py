@@ -22,8 +22,8 @@ def metric_name(name: str, split: str | None, loop: str) -> str:
     """Return a metric of the module's ``self.log`` as ``<split>/<name>``.
 
     Args:
-        name: As the module logged it: ``val_loss``, ``train/acc`` or ``loss``. Without a split it gets that of the
-            loop, unless it has a slash (``lr/group1``) of the module's own.
+        name: As the module logged it: ``val_loss``, ``train/acc`` or ``loss``. A name without a split gets that of
+            the loop, unless the module put a slash into it (``lr/group1``).
         split: What ``validation_step`` is called on.
         loop: The split of the loop that logged it.
     """

@@ -91,8 +91,8 @@ class BoostingConf(TrainLoopConf):
     )
 
     params: dict[str, Any] = field(default_factory=dict)
-    """Parameters of the library, under its own names. What the dataset tells (objective, number of classes) and what
-    rtrain sets (seed, threads, device) may be left out. Constraints take the names of features too."""
+    """Parameters of the library, under its own names. Those that follow from the dataset (objective, number of classes)
+    and those that rtrain sets (seed, threads, device) are optional. Constraints accept names of features too."""
 
     num_boost_round: Annotated[int, Field(ge=1)] = 100
     """Rounds; each adds one tree, or one per class."""
@@ -111,10 +111,10 @@ class BoostingConf(TrainLoopConf):
     round. null: ``val``, else ``test``; ``[]``: none."""
 
     objective_function: str | None = None
-    """An objective of your own, ``module:function``, called as the library calls one."""
+    """A custom objective, ``module:function``, called as the library calls one."""
 
     metric_functions: list[str] = field(default_factory=list)
-    """Metrics of your own, each ``module:function``, called as the library calls one."""
+    """Custom metrics, each ``module:function``, called as the library calls one."""
 
     callbacks: list[Any] = field(default_factory=list)
     """Callbacks on each worker, by ``_target_``: of the library, or classes that inherit ``rtrain.WorkerCallback``."""

@@ -1,4 +1,4 @@
-"""Boosted trees that are built on others: those of the run itself, which goes on, or those of another one."""
+"""Boosted trees that are built on others: those of the same run when it resumes, or those of another run."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class InitialModel:
     """What training begins with."""
 
     resumed: Path | None = None
-    """The checkpoint that it goes on from."""
+    """The checkpoint that the run resumes from."""
     init: Path | None = None
     """The checkpoint of another run on whose trees it builds (``run.init_from``)."""
 
     @classmethod
     def of(cls, worker: Worker, *, anew: bool) -> InitialModel:
-        """Find it.
+        """Return the model to build on.
 
         Args:
             worker: Knows where the run was, and what it began with.
-            anew: A run that goes on has to begin with its first round again.
+            anew: A resumed run has to begin with its first round again.
         """
         resumed, wanted = None if anew else worker.resume_dir(), worker.run.init_from
         return cls(resumed, None if wanted is None or resumed is not None else Path(wanted))
@@ -44,15 +44,15 @@ class InitialModel:
 
 
 def check_trees(info: DatasetInfo, wrote: CheckpointMetadata, objectives: tuple[Any, Any]) -> None:
-    """Find why trees of another run (``run.init_from``) can't be built on.
+    """Check that trees of another run (``run.init_from``) can be built on.
 
     Args:
-        info: The dataset of now.
-        wrote: What the checkpoint says of itself.
-        objectives: What those trees were to reach, and what these are.
+        info: The current dataset.
+        wrote: The metadata of the checkpoint.
+        objectives: The objective of those trees, and that of the new ones.
 
     Raises:
-        ConfigError: They ask for other features, or their sums mean something else.
+        ConfigError: Those trees need other features, or their sums mean something else.
     """
     for name in SAME_FEATURES:
         before, now = getattr(wrote.info, name), getattr(info, name)

@@ -27,7 +27,8 @@ ELSEWHERE = {
     "max_actor_restarts": "run.failure.max_failures",
     "init_model": "run.init_from",
 }
-"""What the libraries' functions, and those that run them on Ray, take beside parameters, and the key to use instead."""
+"""Arguments of the libraries' functions, and of those that run them on Ray, other than parameters; each with the key to
+use instead."""
 
 
 def check_names(params: Mapping[str, Any], known: Collection[str], ours: Mapping[str, str], conf: type) -> None:
@@ -187,7 +188,7 @@ def check_start(dataset: Dataset, num_class: Any) -> None:
 
 
 def check_measures(names: Iterable[str], of_probabilities: Sequence[str], key: str) -> None:
-    """Refuse metrics of probabilities for trees that give sums, which the library would take for them.
+    """Refuse metrics of probabilities for trees that return sums, which the library would treat as probabilities.
 
     Args:
         names: Metrics that the config asks for.

@@ -17,7 +17,7 @@ class TreesPredictor(ABC):
 
     Args:
         info: The dataset that they were grown on.
-        margins: Predictions are the sums of trees (margins): what the library makes of them is for another objective.
+        margins: Predictions are the sums of trees (margins), because the library transforms them for another objective.
         ranking: What the run measured, if it is one.
     """
 

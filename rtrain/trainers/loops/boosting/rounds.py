@@ -58,9 +58,9 @@ DERIVED: Mapping[str, tuple[str, Callable[[float], float]]] = {
 
 
 def with_shared_names(metrics: Mapping[str, float], task: str) -> dict[str, float]:
-    """Return metrics, ``test/logloss`` say, with ``test/loss``, ``test/accuracy``, ``test/mse`` beside them.
+    """Return metrics, e.g. ``test/logloss``, and add ``test/loss``, ``test/accuracy`` and ``test/mse``.
 
-    The squared error is the loss of a regression only: that of a classification is the logarithmic one.
+    The squared error is the loss of a regression only; the loss of a classification is the logarithmic one.
     """
     found = dict(metrics)
     for name, value in metrics.items():
@@ -120,7 +120,7 @@ def functions(conf: BoostingConf, builder: Builder) -> tuple[Any, list[Any]]:
     """Return the user's objective (or None) and metrics, each of which gets predictions and the library's dataset.
 
     Raises:
-        ConfigError: One is not there, or can't be called like that.
+        ConfigError: One does not exist, or can't be called with these arguments.
     """
     objective = conf.objective_function
     return (
@@ -218,7 +218,7 @@ class Rounds:
         """Count a round, report its metrics, and write a checkpoint if one is due.
 
         Args:
-            metrics: What the library reports, ``test/logloss`` say.
+            metrics: What the library reports, e.g. ``test/logloss``.
             modes: ``min`` or ``max`` by name, as far as the library says it.
 
         Raises:
@@ -266,11 +266,11 @@ class Rounds:
         )
 
     def _may_be_undefined(self, name: str) -> bool:
-        """Tell whether a metric that was never finite is none to fail for.
+        """Return whether a metric that was never finite is not yet a failure.
 
-        One that the config names may have no value yet: a correlation with predictions that are all the same. It has
-        the rounds that early stopping waits for an improvement. One that decides nothing beside others that are finite
-        has all rounds.
+        A metric that the config names may have no value yet, e.g. a correlation with predictions that are all the same.
+        It has as many rounds as early stopping waits for an improvement. A metric that decides nothing, where others
+        are finite, has all rounds.
         """
         conf, progress = self._conf, self.progress
         monitor = monitored(self._worker.run.checkpoint.best, conf)

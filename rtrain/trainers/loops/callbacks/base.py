@@ -47,7 +47,7 @@ class Training:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """The newest value of each metric, ``val/loss`` say."""
+        """The newest value of each metric, e.g. ``val/loss``."""
         return dict(self._progress.metrics)
 
     @property

@@ -26,7 +26,7 @@ class Callbacks:
         """Call a method of each callback.
 
         Args:
-            moment: The method, ``WorkerCallback.step_end`` say.
+            moment: The method, e.g. ``WorkerCallback.step_end``.
             more: Its arguments behind the training.
         """
         for place, one in enumerate(self._own):

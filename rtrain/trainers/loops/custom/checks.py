@@ -69,7 +69,7 @@ def _refuse_notebook(path: str) -> None:
 
 
 def _is_notebook_alone(module: str) -> bool:
-    """Tell whether the project has a notebook by the name of a module, and no such module."""
+    """Return whether the project has a notebook by the name of a module, and no such module."""
     files = [root / module.replace(".", "/") for root in project_roots()]
     has_module = any(file.with_suffix(".py").is_file() or file.is_dir() for file in files)
     return not has_module and any(file.with_suffix(".ipynb").is_file() for file in files)

@@ -1,4 +1,4 @@
-"""The keys of a train loop of the user's own, which each trainer takes that Ray Train has one for."""
+"""The keys of a custom train loop. Each trainer that has a counterpart in Ray Train takes them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OF_LOOPS = ("train_loop_config", "arguments", "validation_config", "datasets_to_
 
 
 def loop_needs(*honoured: str) -> Rules:
-    """Return the rules of a trainer's keys: those that it declares its training by have no effect beside a loop.
+    """Return the rules of a trainer's keys: with a train loop, the keys that declare the training have no effect.
 
     Args:
-        honoured: Names of keys that count for a loop too, beside limits.
+        honoured: Names of keys that apply to a loop too, in addition to limits.
     """
     limits = ("max_seconds", "max_steps")
     return (
@@ -68,12 +68,12 @@ class ValidationConf:
     """Its other arguments by name; those of a ``ValidationTaskConfig`` come on top."""
 
     timeout_seconds: Annotated[float, Field(gt=0)] | None = None
-    """How long it may take; null for no limit."""
+    """Maximum duration; null for no limit."""
 
 
 @dataclass(kw_only=True)
 class TrainLoopConf:
-    """A train loop of the user's own, in place of what the other keys declare."""
+    """A custom train loop, in place of what the other keys declare."""
 
     needs: ClassVar[Rules] = loop_needs()
     follows: ClassVar[Rules] = (
@@ -84,12 +84,12 @@ class TrainLoopConf:
     )
 
     train_loop: str | None = None
-    """A function of your own, ``module:function``, as Ray Train's trainer of this name takes it
+    """Your train loop, ``module:function``, as Ray Train's trainer of this name takes it
     (``train_loop_per_worker``); in place of all keys of the trainer but the next five, and ``max_seconds`` and
     ``max_steps``, which end it at a report."""
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
-    """What ``train_loop`` gets as its config."""
+    """The config that is passed to ``train_loop``."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of ``train_loop`` by name, in addition to its config or in place of it: ``{lr: 0.1}``."""

@@ -1,4 +1,4 @@
-"""A train loop of the user's own, as the driver sees it: what any framework's trainer does with one."""
+"""A custom train loop, as the driver sees it: what any framework's trainer does with one."""
 
 from __future__ import annotations
 

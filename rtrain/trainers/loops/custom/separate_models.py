@@ -1,9 +1,9 @@
-"""Frameworks in a train loop whose workers are not joined: several workers that train a model each fail.
+"""Fail a train loop in which several workers train a separate model each, because their framework does not join them.
 
-A trainer joins the workers for one framework. Another one in its loop knows nothing of that, and some have to be told
-in the loop as well: each worker would train a separate model on its part of the rows, and the run would succeed. Here
-the functions that train are watched from the moment their modules are imported. One worker may train alone (a model to
-compare with, on rank 0 say); the second one that does so fails.
+A trainer joins the workers for one framework. Another framework in its loop does not know of that, and some have to be
+set up in the loop as well. Otherwise each worker would train a separate model on its part of the rows, and the run
+would succeed. This module watches the functions that train from the moment their modules are imported. One worker may
+train alone (e.g. a model to compare with, on rank 0); the second one that does so fails.
 """
 
 from __future__ import annotations

@@ -55,17 +55,17 @@ class EarlyStoppingConf:
     """Stop when a metric no longer gets better."""
 
     monitor: str | None = None
-    """Metric to watch, e.g. ``val/loss``; null: the one that also decides the best checkpoint."""
+    """Metric to monitor, e.g. ``val/loss``; null: the metric that selects the best checkpoint."""
 
     mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
     """Whether smaller or larger is better; ``auto`` takes what is known of the metric, and refuses one of which nothing
     is."""
 
     patience: Annotated[int, Field(ge=1)] = 5
-    """Evaluations in a row without improvement that end the run."""
+    """Number of evaluations in a row without improvement after which the run ends."""
 
     min_delta: Annotated[float, Field(ge=0)] = 0.0
-    """Change that counts as an improvement."""
+    """Minimum change that counts as an improvement."""
 
 
 @dataclass(kw_only=True)
@@ -89,7 +89,7 @@ class LimitsConf:
     """Passes over the training data; null for no limit."""
 
     max_steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps; null for no limit."""
+    """Maximum number of optimizer steps; null for no limit."""
 
     max_seconds: Annotated[float, Field(gt=0)] | None = None
     """Seconds of training, those before a resume counted in; null for no limit."""
@@ -173,16 +173,16 @@ class EpochsConf(LimitsConf):
     rows that are left into as many parts."""
 
     shuffle: bool = True
-    """Take the rows of each epoch in a new order; false: in the order of the data."""
+    """Shuffle the rows in every epoch; false: keep the order of the data."""
 
     callbacks: list[Any] = field(default_factory=list)
     """Callbacks on each worker, by ``_target_``: classes of yours that inherit ``rtrain.WorkerCallback``."""
 
     eval_every_epochs: Annotated[int, Field(ge=1)] | None = 1
-    """Evaluate after each so many epochs; null for none by epoch."""
+    """Evaluate every n epochs; null: don't evaluate by epoch."""
 
     eval_every_steps: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate after each so many optimizer steps; null for none by step."""
+    """Evaluate every n optimizer steps; null: don't evaluate by step."""
 
     def rows_per_step(self, world_size: int) -> int:
         """Return the rows of all workers per optimizer step."""

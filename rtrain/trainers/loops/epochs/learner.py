@@ -30,7 +30,7 @@ class Learner(ABC):
         """Return the rows of a split as ``train_step`` and ``evaluate`` get them."""
         return BatchLoader(split, info)
 
-    def seed(self, number: int) -> None:  # noqa: B027 (some have no random numbers of their own)
+    def seed(self, number: int) -> None:  # noqa: B027 (some have no separate random numbers)
         """Make the framework's random numbers of the next step depend on ``number`` alone."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Learner(ABC):
     def snapshot(self) -> Writer:
         """Copy everything that training changes, and return what writes the copy, on rank 0; on each if it has a part.
 
-        It is written before the next copy is taken, maybe while training goes on.
+        The copy is written before the next one is taken, possibly while training continues.
         """
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Learner(ABC):
 
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
-        """Return what the manifest should tell about this worker's training, beside the rows that it saw."""
+        """Return what the manifest should record about this worker's training, in addition to the rows that it saw."""
 
     def learning_rate(self) -> float | None:
         """Return the learning rate, where there is one."""

@@ -34,7 +34,7 @@ class EpochLoop:
         worker: Services and place of this rank.
         conf: Limits, steps and evaluations.
         learner: What learns.
-        ranks: The ranks that have rows of their own; they step and evaluate together.
+        ranks: The ranks that have their own rows; they step and evaluate together.
         everyone: All ranks, which stop and save together, if there are more of them.
     """
 
@@ -157,9 +157,9 @@ class EpochLoop:
         """Evaluate, unless this step was, and report together with ``found``; return what ``judge`` does.
 
         Args:
-            found: What else is known of the step.
-            due: A longer run would evaluate here too; if not, nobody judges what comes out, so that a run which is
-                extended ends like one that was as long from the beginning.
+            found: Other metrics of the step.
+            due: A longer run would evaluate here too. If not, the result is not judged, so that a run which is extended
+                ends like one that was as long from the beginning.
         """
         progress = self.progress
         new = progress.evaluated_step != progress.step

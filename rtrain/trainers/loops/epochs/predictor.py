@@ -25,7 +25,7 @@ class BatchPredictor(ABC):
 
         Args:
             x: (rows, *input_shape) of ``DatasetInfo.dtype``, not standardized: as the dataset has them.
-            batch_size: Rows that are computed at once.
+            batch_size: Number of rows that are computed together.
 
         Returns:
             float32: (rows, num_classes), or (rows,) for a regression; (rows, length, num_classes) where each place of a
@@ -44,4 +44,4 @@ class BatchPredictor(ABC):
 
     @abstractmethod
     def outputs(self, x: np.ndarray) -> np.ndarray:
-        """Return what ``predict`` does, for rows that are computed at once; there may be none."""
+        """Return what ``predict`` does, for rows that are computed together; there may be none."""

@@ -19,9 +19,9 @@ class EpochProgress(Progress):
     step_in_epoch: int = 0
     """Steps done of the epoch that is under way."""
     rows_per_step: int = 0
-    """Rows of all ranks per step when the epoch under way began; 0 before the first one."""
+    """Rows of all ranks per step when the current epoch began; 0 before the first one."""
     num_workers: int = 0
-    """Ranks with rows of their own when the epoch under way began."""
+    """Ranks with their own rows when the current epoch began."""
     early_best: float | None = None
     best: list[float] = field(default_factory=list)
     """Values of the best evaluations so far, the best first; as many as best checkpoints are kept."""

@@ -27,12 +27,12 @@ def _seconds(way: Way) -> float | None:
 
 
 def _has_epochs(way: Way) -> bool:
-    """Tell whether the rows of an epoch are known; what an epoch of a train loop of the user's is, only it knows."""
+    """Return whether the rows of an epoch are known; what an epoch of a train loop of the user's is, only it knows."""
     return way.info is not None and getattr(way.trainer, "train_loop", None) is None
 
 
 def _ends_by_epochs(way: Way) -> bool:
-    """Tell whether the epochs of the run are over before its ``max_steps``, however many workers share the rows."""
+    """Return whether the epochs of the run are over before its ``max_steps``, however many workers share the rows."""
     conf: LimitsConf = way.trainer
     if conf.max_steps is None or conf.max_epochs is None or not _has_epochs(way):
         return False
@@ -40,7 +40,7 @@ def _ends_by_epochs(way: Way) -> bool:
 
 
 def _ends_by_steps(way: Way) -> bool:
-    """Tell whether ``max_steps`` of the run are over before its epochs, however many workers share the rows."""
+    """Return whether ``max_steps`` of the run are over before its epochs, however many workers share the rows."""
     conf: LimitsConf = way.trainer
     if conf.max_steps is None or conf.max_epochs is None or not _has_epochs(way):
         return False
@@ -62,7 +62,7 @@ def _most_evaluations(way: Way) -> int | None:
 
 
 def can_stop(early: EarlyStoppingConf | None, num_evaluations: int | None) -> bool:
-    """Tell whether early stopping can end a run that has so many evaluations; None: not known how many."""
+    """Return whether early stopping can end a run that has so many evaluations; None: not known how many."""
     # The first one is an improvement, and after the last one there is nothing left to stop.
     return early is None or not _comes_too_late(early.patience + 2, num_evaluations)
 

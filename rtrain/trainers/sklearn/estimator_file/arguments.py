@@ -30,7 +30,7 @@ def take_arguments(loaded: Any, built: Any) -> None:
 
 
 def forget_caches(loaded: Any) -> None:
-    """Let no part of ``loaded`` keep a cache in a folder, whose files are pickles that anybody may have put there."""
+    """Let no part of ``loaded`` keep a cache in a folder, whose files are pickles that any user may have put there."""
     for part in parts_of(loaded):
         if getattr(part, "memory", None) is not None:
             part.memory = None

@@ -82,7 +82,7 @@ def _laid_out(weight: Tensor, value: Any) -> Any:
 
 
 def _may_replace(then: Any, now: Any) -> bool:
-    """Tell whether both are numbers, or as many of them."""
+    """Return whether both are numbers, or as many of them."""
     if isinstance(now, list | tuple):
         same = isinstance(then, list | tuple) and len(then) == len(now)
         return same and all(map(_may_replace, then, now))

@@ -1,4 +1,4 @@
-"""The ranks as they write a checkpoint beside training."""
+"""The ranks as they write a checkpoint while training continues."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch.distributed as dist
 
 
 class CheckpointProcessGroup:
-    """All ranks, in a process group of its own: what they exchange never gets between that of training.
+    """All ranks, in a separate process group, so that their exchange never mixes with that of training.
 
-    It goes through main memory, where the copies are.
+    The exchange goes through main memory, where the copies are.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ class Stager:
         """Return ``tree`` with a copy of each tensor, which is good until the next call.
 
         Args:
-            tree: Mappings and sequences, at any depth, of tensors and of plain values. A tensor that is there under
+            tree: Mappings and sequences, at any depth, of tensors and of plain values. A tensor that occurs under
                 two names is copied once.
         """
         copied: list[Tensor] = []

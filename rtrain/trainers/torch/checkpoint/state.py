@@ -65,7 +65,7 @@ class TrainState:
         return write
 
     def rest(self) -> dict[str, Any]:
-        """Return what there is beside weights and optimizer, the same on every rank."""
+        """Return everything other than weights and optimizer, the same on every rank."""
         return {
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
             "scaler": self.scaler.state_dict(),
@@ -151,5 +151,5 @@ def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:
 
 
 def has_only_batch_statistics(model: nn.Module) -> bool:
-    """Tell whether training never reads a buffer of the model, so that ranks need not exchange them at every step."""
+    """Return whether training never reads a buffer of the model, so that ranks need not exchange them at every step."""
     return all(name.rpartition(".")[2] in BATCH_STATISTICS for name, _ in model.named_buffers())

@@ -32,13 +32,13 @@ def _shares(count: int, parts: int) -> set[int]:
 
 
 def single_row(error: BaseException, conf: Conf, num_rows: int, num_ranks: int) -> TrainingError:
-    """Return the error of a model that fails in training with one row, with a batch size that leaves none alone.
+    """Return the error of a model that fails in training with one row; suggests a batch size that leaves no single row.
 
     Args:
         error: What the model raised.
         conf: Its batch sizes.
         num_rows: Rows of the train split.
-        num_ranks: Ranks with rows of their own.
+        num_ranks: Ranks with their own rows.
     """
     key = "batch_size" if conf.global_batch_size is None else "global_batch_size"
     now = getattr(conf, key) or 32

@@ -98,7 +98,7 @@ class TensorLoader(BatchLoader):
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
     def step(self, batch: Batch, x: Tensor | None = None) -> Step:
-        """Return a batch on the device, with ``x`` in place of its own inputs."""
+        """Return a batch on the device, with ``x`` in place of its inputs if given."""
         y, weight = self._inputs.place(target_tensor(batch.y)), batch.weight
         x = self._inputs.place(batch.x if x is None else x)
         step = Step(self._inputs.ready(x), y, batch.num_global)

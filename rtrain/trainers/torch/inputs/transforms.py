@@ -33,7 +33,7 @@ class RowTransform:
         builder: Builds what the config names.
 
     Raises:
-        ConfigError: A target is not there, or makes nothing that can be called.
+        ConfigError: A target does not exist, or what it makes can't be called.
     """
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]], where: str, builder: Builder) -> None:
@@ -48,7 +48,7 @@ class RowTransform:
             seeds: (rows,) uint32, of each row's random numbers; None: the same ones for every row.
 
         Raises:
-            ConfigError: A result is no tensor or array, or rows differ in shape; names the key.
+            ConfigError: A result is not a tensor or array, or rows differ in shape; names the key.
         """
         rows = x.float() / 255 if x.dtype == torch.uint8 else x
         with torch.no_grad(), kept_random_numbers(), torch.random.fork_rng(devices=[]):
@@ -75,16 +75,16 @@ class RowTransform:
 
 
 class TransformedLoader(TensorLoader):
-    """One split whose rows go through a transform anew in every pass.
+    """One split whose rows are transformed again in every pass.
 
     Args:
         split: The rows.
         info: The dataset, with rows as they are.
-        ranks: Those with rows of their own.
+        ranks: Those with their own rows.
         conf: How images lie in memory.
         transform: What happens to each row.
-        is_random: Each row gets random numbers of its own, by ``EpochPlan.seed``, epoch and its place in the epoch.
-            Else they are the same for all rows and passes.
+        is_random: Each row gets its own random numbers, by ``EpochPlan.seed``, epoch and its place in the epoch.
+            Otherwise they are the same for all rows and passes.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a task means to a torch model: its usual loss, and what is counted beside the loss."""
+"""What a task means to a torch model: its usual loss, and what is counted in addition to the loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     a row: (rows, length, classes) and (rows, length) become (rows * length, classes) and (rows * length,).
 
     Raises:
-        TrainingError: The model's output is no tensor.
+        TrainingError: The model's output is not a tensor.
     """
     if output is None:
         raise TrainingError("the model returns None: its forward ends without a return.", "Return the logits.")
@@ -105,8 +105,8 @@ def counts(loss: nn.Module, target: Tensor) -> Tensor | None:
     """Return what each row or place counts in the mean that a loss takes; None where all count the same.
 
     Args:
-        loss: One that divides by the weights of the classes that are there (``weight``), or by the places that are
-            not left out (``ignore_index``), does so for the rows of one call only.
+        loss: One that divides by the weights of the classes that occur (``weight``), or by the places that are not
+            left out (``ignore_index``), does so for the rows of one call only.
         target: As ``fit_output`` returns it.
     """
     if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or target.is_floating_point():
@@ -168,7 +168,7 @@ def no_rows(loss: str) -> TrainingError:
 
 
 def row_metrics(task: str, output: Tensor, target: Tensor) -> list[Tensor]:
-    """Return what is counted beside the loss, for each row or place."""
+    """Return what is counted in addition to the loss, for each row or place."""
     if task in CLASSES:
         return [(output.argmax(1) == target).double()]
     error = output.double() - target.double()

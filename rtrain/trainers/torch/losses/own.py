@@ -36,7 +36,7 @@ class FunctionLoss(nn.Module):
 
 
 def is_function(node: Mapping[str, Any], builder: Builder) -> bool:
-    """Tell whether ``node`` names the loss itself: a function that lacks two arguments, not one that makes a loss."""
+    """Return whether ``node`` names the loss itself: a function that lacks two arguments, not one that makes a loss."""
     if "_args_" in node or not isinstance(node.get("_target_"), str):
         return False
     kind = builder.locate(node["_target_"], "trainer.loss._target_")

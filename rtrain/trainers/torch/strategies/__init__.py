@@ -28,7 +28,7 @@ def make_strategy(conf: Conf, world: TorchRanks) -> Strategy:
 
 @contextmanager
 def process_group(worker: Worker) -> Iterator[None]:
-    """Give a process that trains alone a process group of its own where the strategy needs one."""
+    """Create a process group for a process that trains alone, where the strategy needs one."""
     alone = worker.world_size == 1 and not dist.is_initialized()
     if not alone or not strategy_class(worker.conf.strategy).sharded:
         yield

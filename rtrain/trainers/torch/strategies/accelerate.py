@@ -1,4 +1,4 @@
-"""Hugging Face Accelerate wraps model and optimizer of rtrain's own loop."""
+"""Hugging Face Accelerate wraps the model and optimizer of rtrain's loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Accelerate(Strategy):
             mixed_precision="no" if conf.precision == "fp32" else conf.precision,
             **conf.strategy_options.accelerate,
         )
-        # Where OMP_NUM_THREADS is not set, Accelerate chooses a number of threads of its own.
+        # Where OMP_NUM_THREADS is not set, Accelerate changes the number of threads.
         torch.set_num_threads(threads)
         self._check_world()
 

@@ -47,7 +47,7 @@ class Strategy(ABC):
 
     @property
     def data(self) -> TorchRanks:
-        """This rank among those that have rows of their own."""
+        """This rank among those that have their own rows."""
         return self.world
 
     @classmethod
@@ -76,7 +76,7 @@ class Strategy(ABC):
         return nullcontext()
 
     def backward(self, state: TrainState, loss: Tensor) -> None:
-        """Add the gradients of ``loss``, which ranks average, to those that are there."""
+        """Add the gradients of ``loss``, which ranks average, to the existing ones."""
         scaled: Tensor = state.scaler.scale(loss)
         torch.autograd.backward(scaled)
 

@@ -66,7 +66,7 @@ class DeepSpeed(Strategy):
         with _environment(DS_ACCELERATOR=world.device.type):
             import deepspeed
         self._deepspeed, self._held = deepspeed, ExitStack()
-        # ZeRO 3 asks for it in each step. Ray Train sets it for its workers, and nobody for a process alone.
+        # ZeRO 3 reads it in each step. Ray Train sets it for its workers, but not for a single process.
         self._held.enter_context(_environment(LOCAL_RANK="0"))
 
     @classmethod
@@ -209,7 +209,7 @@ class DeepSpeed(Strategy):
 
 
 def _classes() -> list[Any]:
-    """Return what is in DeepSpeed's files beside tensors and plain data."""
+    """Return the classes in DeepSpeed's files other than tensors and plain data."""
     from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
     from deepspeed.runtime.zero.config import ZeroStageEnum
     from deepspeed.utils.tensor_fragment import fragment_address
@@ -223,7 +223,7 @@ def _rates(state: TrainState) -> list[float]:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Answer what DeepSpeed asks the environment; what it holds already stays."""
+    """Set the environment variables that DeepSpeed reads; those that are already set stay."""
     with variables_set({name: value for name, value in values.items() if name not in os.environ}):
         yield
 

@@ -30,7 +30,7 @@ class Sharded(Strategy):
     }
 
     def parameter_groups(self, parameters: Sequence[nn.Parameter]) -> list[Any]:
-        """Return one group for each mesh: optimizers compute on all of a group at once, which a mixed one can't."""
+        """Return one group for each mesh: optimizers compute on all of a group together, and can't mix meshes."""
         return [{"params": group} for group in by_mesh(parameters)]
 
     def is_finite(self, parameters: Sequence[nn.Parameter], norm: Tensor | float | None) -> bool:

@@ -61,7 +61,7 @@ def find_files(source: Path, checkpoints: Path) -> FoundFiles:
         checkpoints: Where the copy goes; it must have space for all of it.
 
     Raises:
-        TrainingError: The folder is no checkpoint: it holds other things than files, or this run.
+        TrainingError: The folder is not a checkpoint: it holds other things than files, or this run.
         CheckpointError: It can't be read, or there is no space for it.
     """
     _check_place(source, checkpoints)
@@ -86,7 +86,7 @@ def find_files(source: Path, checkpoints: Path) -> FoundFiles:
 
 
 def _check_place(source: Path, checkpoints: Path) -> None:
-    """Refuse folders that many things share: a copy of one would never end, or hold what is nobody's checkpoint."""
+    """Refuse folders that many things share: a copy would never end, or hold files that belong to no checkpoint."""
     place = source.resolve()
     shared = {
         "the run directory": checkpoints,

@@ -77,7 +77,7 @@ class Upload:
 
         Raises:
             CheckpointError: They can't be read or written.
-            TrainingError: It is no checkpoint, a name is taken, or ``fill`` has put them elsewhere.
+            TrainingError: It is not a checkpoint, a name is taken, or ``fill`` has put the files elsewhere.
         """
         if checkpoint is None:
             return

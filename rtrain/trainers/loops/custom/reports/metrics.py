@@ -36,7 +36,7 @@ def split_metrics(
         Floats by name; texts, lists, None and the text of any other object by name.
 
     Raises:
-        TrainingError: They are no mapping, are nested without an end, or hold a value that can't be read.
+        TrainingError: They are not a mapping, are nested endlessly, or hold a value that can't be read.
     """
     if not isinstance(metrics, Mapping):
         raise TrainingError(

@@ -128,7 +128,7 @@ class _Reports(TrainFnUtils):
         self._leave(self._agreed_reason(beside=beside))
 
     def close(self) -> bool:
-        """Note that the loop is over, however it ended; return whether threads of it go on."""
+        """Note that the loop is over, however it ended; return whether any of its threads still run."""
         self._is_over = True
         return mark_leftovers(self._threads)
 
@@ -173,7 +173,7 @@ class _Reports(TrainFnUtils):
         *,
         beside: bool,
     ) -> None:
-        """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
+        """Copy the checkpoint, in a thread if ``beside``, else immediately; record the metrics."""
         copy = partial(upload.copy, checkpoint)
         if not beside:
             copy()

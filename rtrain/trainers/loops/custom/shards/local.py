@@ -86,7 +86,7 @@ class LocalShard:
 
         Raises:
             KeyError: ``dtypes`` lacks a column, which Ray's shards on workers refuse as well.
-            ValueError: ``batch_size`` is below 1, or ``collate_fn`` is given beside ``dtypes`` or ``device``.
+            ValueError: ``batch_size`` is below 1, or ``collate_fn`` is given together with ``dtypes`` or ``device``.
         """
         if not _is_plain(others) or _takes_tables(collate_fn):
             given = {"dtypes": dtypes, "device": device, "collate_fn": collate_fn, "drop_last": drop_last}
@@ -128,7 +128,7 @@ class LocalShard:
 
 
 def _is_plain(others: Mapping[str, Any]) -> bool:
-    """Tell whether these arguments of Ray's change nothing of the batches."""
+    """Return whether these arguments of Ray's change nothing of the batches."""
     return all(
         name == "prefetch_batches" or any(value is one or value == one for one in PLAIN.get(name, ()))
         for name, value in others.items()
@@ -136,7 +136,7 @@ def _is_plain(others: Mapping[str, Any]) -> bool:
 
 
 def _takes_tables(collate_fn: Any) -> bool:
-    """Tell whether this is one of Ray's classes whose batches are Arrow tables or frames of pandas."""
+    """Return whether this is one of Ray's classes whose batches are Arrow tables or frames of pandas."""
     from ray.data.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
 
     return isinstance(collate_fn, ArrowBatchCollateFn | PandasBatchCollateFn)

@@ -104,7 +104,7 @@ class Turns:
         return [(rank, json.loads(self._board.pinned(f"turns-{rank}") or empty)) for rank in ranks]
 
     def _is_ahead(self, state: Mapping[str, Any]) -> bool:
-        """Tell whether a worker waits for this one: in a meeting, or in a pass over another shard."""
+        """Return whether a worker waits for this one: in a meeting, or in a pass over another shard."""
         passes: Mapping[str, int] = state["passes"]
         return state["meetings"] > self._meetings or any(count > self._passes[name] for name, count in passes.items())
 
