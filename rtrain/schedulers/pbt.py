@@ -2,7 +2,7 @@
 
 Source: Jaderberg et al., "Population based training of neural networks" (2017): truncation selection, perturbing and
 resampling. All trials are a population; they wait for each other after each interval, so that there may be more of them
-than fit at once, and what comes out does not depend on which is faster.
+than fit in parallel, and the result does not depend on their speed.
 """
 
 from __future__ import annotations
