@@ -50,7 +50,7 @@ def log_error(error: BaseException) -> None:
 
 
 class LoggingObserver:
-    """Writes to ``driver.log`` what an observer of the run hears, and passes it on.
+    """Writes everything that an observer of the run receives to ``driver.log``, and passes it on.
 
     Args:
         observer: The display, say.

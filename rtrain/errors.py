@@ -1,4 +1,4 @@
-"""Every error that rtrain raises on purpose. Each message names the place and the way out."""
+"""Every error that rtrain raises on purpose. Each message gives the location and a hint."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _of_own_rows(opened: Opened, split: str | None) -> Evaluation:
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Predictions of some rows beside what is right."""
+    """Predictions of some rows, with their targets."""
 
     scores: np.ndarray
     """(rows, classes), (rows, quantiles) or (rows,), as predictors give them."""

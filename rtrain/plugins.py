@@ -117,7 +117,7 @@ def import_plugin(name: str, path: str) -> ModuleType:
     """Import a module of the plugin ``name``.
 
     Raises:
-        ConfigError: It fails to import; names the package, so that one broken plugin can be told from rtrain.
+        ConfigError: It fails to import; names the package, to distinguish a broken plugin from rtrain.
     """
     try:
         return import_module(path)

@@ -15,7 +15,7 @@ LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "runs")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A folder with a config.yaml, a README.md and, where it needs any, code of its own."""
+    """A folder with a config.yaml, a README.md and, if needed, its own code."""
 
     path: Path
 

@@ -51,7 +51,7 @@ class Limits:
 
 
 def is_milestone(event: Event) -> bool:
-    """Tell whether an event is worth a line of its own: it holds an evaluation or a whole epoch."""
+    """Return whether an event gets its own line: it holds an evaluation or a whole epoch."""
     return any(not name.startswith("train/") for name in event.metrics) or "train/epoch_loss" in event.metrics
 
 
@@ -65,9 +65,9 @@ def event_line(event: Event, limits: Limits) -> str:
 
 
 def told_once(metrics: Mapping[str, float | None], unit: str = "epoch") -> dict[str, float | None]:
-    """Return what metrics say, each fact once: an error is what accuracy lacks to 1, and the loss has another name too.
+    """Return the metrics, each fact once: an error is 1 minus the accuracy, and the loss has a second name.
 
-    Learning rate and speed are left out. Boosted trees are judged by the other name, and keep that.
+    Learning rate and speed are left out. Boosted trees are judged by the second name, and keep it.
 
     Args:
         metrics: By name.

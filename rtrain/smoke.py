@@ -50,7 +50,7 @@ class Smoke:
 
     @property
     def overrides(self) -> list[str]:
-        """The overrides of the block; what is wrong with them is told when they are composed."""
+        """The overrides of the block; errors in them are reported when they are composed."""
         block = read_yaml(self.primary.path)[0]["smoke"]
         words = block.get("overrides") if isinstance(block, Mapping) else None
         own = [str(word) for word in words] if isinstance(words, list) else []

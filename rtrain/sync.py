@@ -33,8 +33,8 @@ def sync(folder: Path, to: str, keys: Mapping[str, Any], notice: Callable[[str],
 
     Raises:
         ConfigError: There is no such logger or key, or it needs a module that is not installed.
-        RunInUseError: The run still goes on.
-        RtrainError: It is no run, or the tracker lacks a part of it.
+        RunInUseError: The run is still in progress.
+        RtrainError: It is not a run, or the tracker lacks a part of it.
     """
     sweep = next((place for place in (folder, folder.parent) if is_sweep(place)), None)
     for run_dir in _trials(folder) if sweep == folder else [folder]:

@@ -1,4 +1,4 @@
-"""``rtrain predict`` and ``rtrain evaluate``: what a checkpoint says of rows, and how right it is."""
+"""``rtrain predict`` and ``rtrain evaluate``: run inference with a checkpoint, and measure its quality."""
 
 from __future__ import annotations
 

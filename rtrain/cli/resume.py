@@ -1,4 +1,4 @@
-"""``rtrain resume``: go on with a run."""
+"""``rtrain resume``: resume a run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def resume(
         bool, typer.Option("--trust", help="Run what the config of RUN names, even if another account wrote it.")
     ] = False,
 ) -> None:
-    """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end.
+    """Resume RUN from its latest checkpoint, as if it had never been interrupted, or extend a finished run.
 
-    Of a sweep, train the trials that are not over yet.
+    For a sweep, train the unfinished trials.
     """
     from rtrain.cli.sweep import find_sweep_folder, resume_sweep
     from rtrain.history.references import run_or_url

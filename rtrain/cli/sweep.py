@@ -57,7 +57,7 @@ def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
 
 
 def resume_sweep(folder: Path, overrides: Sequence[str], *, trust: bool) -> None:
-    """Go on with a sweep; leave with the exit code that tells how it ended."""
+    """Resume a sweep, then exit with the code of its outcome."""
     from rtrain.sweeps.record.folder import resuming_session
 
     with resuming_session(folder, overrides, trust=trust) as session:

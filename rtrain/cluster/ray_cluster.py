@@ -184,7 +184,7 @@ def _keep_token_private() -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_hex(32))
     except FileExistsError:
-        with suppress(PermissionError):  # of somebody else, who lets us read it
+        with suppress(PermissionError):  # another user's, but readable
             path.chmod(path.stat().st_mode & 0o700)
     except OSError:  # Ray says what is wrong with the place
         return
@@ -223,7 +223,7 @@ def worker_runtime_env(
 ) -> dict[str, Any] | None:
     """Return the workers' environment: what the trainer needs, and on a joined cluster the user's and the project.
 
-    Those of a cluster of rtrain's own have inherited the user's variables.
+    Workers of a cluster that rtrain started have inherited the user's variables.
 
     Args:
         conf: The user's.
@@ -251,7 +251,7 @@ def _sent(runtime_env: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_own(conf: ClusterConf) -> None:
-    """Find what a cluster of rtrain's own can't do."""
+    """Find requests that a cluster started by rtrain can't satisfy."""
     _variables(conf)
     others = [name for name in conf.runtime_env if name != "env_vars"]
     if others:

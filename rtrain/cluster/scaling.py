@@ -1,4 +1,4 @@
-"""Workers and their resources: what a run asks for, whether the cluster has it, and how Ray is told."""
+"""Workers and their resources: what a run requests, whether the cluster has it, and the request to Ray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RAYS_OWN = ("CPU", "GPU", "TPU")
 SAME_RESOURCE = 0.75
 """How alike two names of resources have to be for one to be the misspelling of the other."""
 RAY_RESOURCE_NAMES = {"cpu": "CPU", "gpu": "GPU", "tpu": "TPU", "Memory": "memory"}
-"""Ray takes a misspelt name for a custom resource that nobody has, and waits for it forever."""
+"""Ray treats a misspelt name as a custom resource that no node has, and waits for it forever."""
 
 
 def worker_resources(conf: ScalingConf) -> dict[str, float]:
@@ -73,7 +73,7 @@ def refuse_shared_gpu(conf: ScalingConf) -> None:
 
 
 def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
-    """Return the CPUs that a cluster of rtrain's own declares: its workers may share the real cores.
+    """Return the CPUs that a cluster started by rtrain declares: its workers may share the real cores.
 
     ``spare`` CPUs are left for Ray Data, which otherwise waits forever when the workers hold all.
     """
@@ -81,14 +81,14 @@ def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
 
 
 def workers_here(conf: ScalingConf) -> int:
-    """Return the number of workers on a cluster of rtrain's own: of a range, one for each core if that lies in it."""
+    """Return the number of workers on a cluster started by rtrain: of a range, one per core if that lies within it."""
     if not is_elastic(conf):
         return int(conf.num_workers)
     return max(conf.min_workers, min(int(conf.num_workers), num_cores()))
 
 
 def fewest_and_most(conf: ScalingConf, *, own_cluster: bool) -> tuple[int, int]:
-    """Return how many workers there have to be, and may be; on a cluster of rtrain's own, that is one number."""
+    """Return the minimum and maximum number of workers. They are equal on a cluster started by rtrain."""
     return (workers_here(conf), workers_here(conf)) if own_cluster else (conf.min_workers, int(conf.num_workers))
 
 
@@ -172,7 +172,7 @@ def is_elastic(conf: ScalingConf) -> bool:
 
 
 def ray_scaling_config(conf: ScalingConf, *, own_cluster: bool) -> Any:
-    """Return the ``ray.train.ScalingConfig`` of the request; a cluster of rtrain's own does not grow or shrink."""
+    """Return the ``ray.train.ScalingConfig`` of the request. A cluster started by rtrain does not grow or shrink."""
     from ray.train import ScalingConfig
 
     elastic = is_elastic(conf) and not own_cluster

@@ -35,7 +35,7 @@ class Composed:
     overrides: tuple[str, ...]
     """In full words, secrets masked."""
     run_dir: Path
-    """Where the job is recorded, unless it goes on with another run."""
+    """Where the job is recorded, unless it resumes another run."""
     project_root: Path
     """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
     allow: tuple[str, ...]

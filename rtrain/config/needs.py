@@ -1,8 +1,8 @@
-"""What has to hold for a key to have an effect. Dataclasses of keys declare it; ``idle.py`` finds who set such a key.
+"""Conditions under which a key has an effect. Dataclasses of keys declare them; ``idle.py`` checks them.
 
-A dataclass of keys says it in its class attribute ``needs``: ``(WORKERS.of("placement_strategy"),)``. A trainer
+A dataclass of keys lists them in its class attribute ``needs``: ``(WORKERS.of("placement_strategy"),)``. A trainer
 names keys of other sections that it does not always follow in ``follows``: ``(EPOCHS.of("run.log_every_steps"),)``.
-What only the rows of the dataset decide is asked a second time when they have been read.
+Needs that depend on the rows of the dataset are checked again after the rows have been read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The section ``run``: where a run is recorded, when it saves, when it stops, what it survives, who is told of it."""
+"""The section ``run``: where a run is recorded, when it saves and stops, which failures it retries, and its loggers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class CheckpointConf:
     evaluation that is among the best so far is always saved."""
 
     every_epochs: Annotated[int, Field(ge=1)] | None = 1
-    """Write one after each so many epochs; null for none by epoch. Rounds of boosted trees are no epochs."""
+    """Save a checkpoint every n epochs; null: not by epoch. Rounds of boosted trees are not epochs."""
 
     every_steps: Annotated[int, Field(ge=1)] | None = None
     """Write one after each so many optimizer steps, or rounds of boosted trees; null for none by step."""
@@ -101,8 +101,8 @@ class CheckpointConf:
     best: BestConf = field(default_factory=BestConf)
 
     upload: Annotated[str, *one_of("async", "sync")] = "async"
-    """``async``: training goes on from a copy in memory while files are written; ``sync``: it waits for them. It never
-    waits for ``run.storage``."""
+    """``async``: training continues while files are written from a copy in memory. ``sync``: training waits for them.
+    It never waits for ``run.storage``."""
 
     on_exit: bool = True
     """Write one when a signal (Ctrl-C, SIGTERM, SIGUSR1) ends the run."""
@@ -125,8 +125,8 @@ class StopConf:
 
 @dataclass(kw_only=True)
 class FailureConf:
-    """How many failures a run on Ray workers survives: it starts again from its last checkpoint. A mistake of the
-    config or the data ends it at once, and so does the same exception twice without progress in between."""
+    """How many failures of a run on Ray workers are retried, from its last checkpoint. An error in the config or the
+    data ends the run immediately, and so does the same exception twice without progress in between."""
 
     scalar: ClassVar[str] = "max_failures"
     needs: ClassVar[Rules] = (
@@ -148,8 +148,8 @@ class FailureConf:
     """Longest such wait."""
 
     hang_seconds: Annotated[float, Field(gt=0)] | None = 1800.0
-    """Longest time in which no step is taken, once training has begun: then every worker writes the stack of its
-    threads to ``logs/``, and the run starts again. null: wait forever. A train loop of one's own is not watched."""
+    """Hang timeout: seconds without a training step, once training has begun. After it, every worker writes its
+    threads' stacks to ``logs/``, and the run restarts. null: wait forever. Custom train loops are not watched."""
 
     nan_loss: Annotated[str, *one_of("raise", "skip", "stop")] = "raise"
     """What a training loss does that is NaN or infinite: ``raise`` fails the run, ``stop`` ends it with the checkpoint
@@ -184,8 +184,8 @@ class RunConf:
     """Folder that holds all runs. With workers on several machines, a folder that all of them reach."""
 
     storage: Annotated[str, AfterValidator(store)] | None = None
-    """URL that each run is copied to while it goes on, e.g. ``s3://bucket/runs`` (or ``gs://``, ``az://``, ``abfs://``,
-    ``file:///mnt/runs``): below it are the same folders as below ``root_dir``. Null: nowhere."""
+    """URL that each run is copied to while it trains, e.g. ``s3://bucket/runs`` (or ``gs://``, ``az://``, ``abfs://``,
+    ``file:///mnt/runs``). The folders below it mirror ``root_dir``. null disables the copy."""
 
     storage_timeout_seconds: Annotated[float, Field(ge=0)] = 300.0
     """At the end of a run: how long ``storage`` may take nothing before the run ends without a whole copy."""
@@ -204,8 +204,8 @@ class RunConf:
     its rank, and of the trials of a sweep; ``none``. All of it is in ``logs/worker-<rank>.log`` in any case."""
 
     resume: str = "never"
-    """``never``: a new run; ``auto``: go on with the newest unfinished run of this config, if there is one; ``must``:
-    fail if there is none; else the run directory to go on with."""
+    """``never``: start a new run. ``auto``: resume the newest unfinished run of this config, if one exists. ``must``:
+    the same, but fail if none exists. Any other value is the run directory to resume."""
 
     resume_data: Annotated[str, *one_of("same", "changed")] = "same"
     """``changed``: resume a run although the content of its data differs. How rows are chosen, split and prepared may
@@ -215,9 +215,9 @@ class RunConf:
     """Checkpoint, or run, whose weights a new run begins with; its optimizer and progress are left behind."""
 
     loggers: dict[str, Any] | None = field(default_factory=dict)
-    """Trackers that the metrics go to, each with keys of its own: ``{mlflow: {tracking_uri: http://host:5000}}``, or a
-    list of names: ``[tensorboard, csv]``. Those that are typed come beside those of a file; ``run.loggers=null`` takes
-    out all, ``run.loggers.csv=null`` one."""
+    """Trackers that receive the metrics, each with its keys: ``{mlflow: {tracking_uri: http://host:5000}}``, or a list
+    of names: ``[tensorboard, csv]``. Those on the command line are added to those of a file. ``run.loggers=null``
+    removes all, ``run.loggers.csv=null`` one."""
 
     loggers_timeout_seconds: Annotated[float, Field(ge=0)] = 60.0
     """At the end of a run: how long a tracker may take nothing, or a callback not return, before the run ends without

@@ -56,17 +56,17 @@ class ScalingConf:
 
     num_workers: Annotated[Any, BeforeValidator(read_num_workers), WithJsonSchema(NUM_WORKERS_SCHEMA)] = 1
     """Number of training processes. 0 trains inside this process, without Ray. ``{min: 1, max: 8}``, or ``[1, 8]``,
-    takes as many as there is room for, and follows machines that come and go."""
+    starts as many as the free resources allow, and adapts when machines join or leave."""
 
     resize_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """With a range of workers, seconds between two looks whether there is room for more or fewer of them; when their
-    number changes, they start again from a checkpoint that is written just before."""
+    """Interval in seconds at which a run with a range of workers checks whether to change their number. When it does,
+    the workers restart from a checkpoint that is written just before."""
 
     use_gpu: bool = False
     """Give each worker one GPU."""
 
     cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0
-    """Cores each worker reserves; on a cluster of rtrain's own, workers may share cores."""
+    """Cores each worker reserves. On a cluster started by rtrain, workers may share cores."""
 
     resources_per_worker: dict[str, float] = field(default_factory=dict)
     """More Ray resources each worker reserves, by Ray's names, e.g. ``{memory: 8e9}``; part of a GPU, with ``use_gpu``:
@@ -92,17 +92,17 @@ class ClusterConf:
     needs: ClassVar[Rules] = (WORKERS.of_all(), OWN_CLUSTER.of("object_store_bytes"))
 
     address: str | None = None
-    """Address of a running cluster (``host:6379``, ``auto``); null: ``RAY_ADDRESS``, else one of rtrain's own."""
+    """Address of a running cluster (``host:6379``, ``auto``); null: ``RAY_ADDRESS``, else rtrain starts one."""
 
     start_timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
     """Longest wait for the cluster to answer or start."""
 
     object_store_bytes: Annotated[int, Field(ge=80_000_000)] | None = None
-    """Shared memory of a cluster of rtrain's own; null: by the size of the data."""
+    """Shared memory of a cluster started by rtrain; null: by the size of the data."""
 
     runtime_env: dict[str, Any] = field(default_factory=dict)
-    """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``. A cluster of rtrain's own takes
-    ``env_vars`` only. A file sets known settings; others have to be typed, or be in ``allow``."""
+    """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``. A cluster started by
+    rtrain accepts only ``env_vars``. A file sets known settings; others have to be typed, or be in ``allow``."""
 
 
 @dataclass(kw_only=True)

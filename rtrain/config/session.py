@@ -126,7 +126,7 @@ class Session:
 
         Args:
             task: What to do.
-            run_dir: The run directory to go on with; None: the one that the config says.
+            run_dir: The run directory to resume; None: the one in the config.
         """
         composed = self.check()
         assert self._checked is not None
@@ -144,13 +144,13 @@ class Session:
         return result
 
     def trials(self, folder: Path | None = None) -> Trials:
-        """Return the trials that are asked for; nothing is written.
+        """Return the requested trials. Nothing is written.
 
         Args:
-            folder: Of the sweep that is to go on; None: as the command says.
+            folder: Folder of the sweep to resume; None: as in the command.
 
         Raises:
-            ConfigError: Something is wrong with what all of them share.
+            ConfigError: Something that all trials share is wrong.
         """
         from rtrain.config.trials import Trials
 

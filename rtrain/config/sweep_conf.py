@@ -25,12 +25,12 @@ class SweepConf:
     needs: ClassVar[Rules] = (SWEEP.of_section(), AT_ONCE.of("max_concurrent"))
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] | None = None
-    """Folder below ``run.root_dir`` that holds the trials; null: ``run.name``, and a mark of what is swept: the same
-    command goes on with the same sweep."""
+    """Folder below ``run.root_dir`` that holds the trials; null: ``run.name`` and a hash of the search space, so that
+    the same command resumes the same sweep."""
 
     params: dict[str, Any] = field(default_factory=dict)
-    """What is varied, besides the command line: a list of values, or a word of Hydra's grammar, by key, e.g.
-    ``{optimizer.lr: "tag(log, interval(1e-4, 1))", batch_size: [32, 64]}``. A mapping holds keys below its own."""
+    """Search space in addition to the command line: a list of values, or an expression in Hydra's grammar, by key, e.g.
+    ``{optimizer.lr: "tag(log, interval(1e-4, 1))", batch_size: [32, 64]}``. A mapping holds the keys below its key."""
 
     zip: dict[str, list[Any]] = field(default_factory=dict)
     """What is varied together: the first values of all keys, then the second ones, and so on."""
@@ -50,7 +50,7 @@ class SweepConf:
     """What stops trials early that promise little, by the ``type`` of a scheduler; null: nothing does."""
 
     max_concurrent: Annotated[int, Field(ge=1)] | None = None
-    """Most trials at once; null: as many as there is room for. With ``num_workers: 0`` there is one at a time."""
+    """Maximum number of parallel trials; null: as many as resources allow. With ``num_workers: 0``, one at a time."""
 
     max_failed: Annotated[int, Field(ge=0)] | None = None
     """Number of trials that may fail before no more are started; null: any number."""

@@ -1,4 +1,4 @@
-"""The trials that one command line asks for: what they share is composed once, each of them when it is wanted."""
+"""The trials of one command line. Their shared part is composed once, each trial when it is needed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.signature import with_signature
 
 NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
-"""Overrides that may differ when the same sweep goes on."""
+"""Overrides that may differ when the same sweep is resumed."""
 SHARED = ("sweep", "hydra", "cluster")
 """Sections that all trials have in common."""
 _RANGE = re.compile(r"\[?(-?[\d.]*\d(?:e-?\d+)?) ?(?:\.\.+|:|-|to|~) ?(-?\d[\d.]*(?:e-?\d+)?)\]?")
@@ -87,7 +87,7 @@ class Trials:
         request: The command line.
         finish: Resolves and checks one composed trial.
         default: Makes the section ``sweep`` of configs without one.
-        folder: Of the sweep that is to go on; None: as the command says.
+        folder: Folder of the sweep to resume; None: as in the command.
         explained: Turns errors of composing within its block into ConfigError.
     """
 

@@ -47,7 +47,7 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     """Return ``data`` as dataclasses all the way down.
 
     Raises:
-        InvalidError: With all problems at once.
+        InvalidError: Lists all problems.
     """
     problems: list[Problem] = []
     parts = {group: _plugin_conf(group, data.get(group), schemas, problems) for group in PLUGIN_GROUPS}

@@ -264,7 +264,7 @@ class RawChunk:
     y: np.ndarray | None
     """Coded as in training; None where labels are not asked for, or the data has none."""
     kept: Mapping[str, Any]
-    """Columns for the output besides the prediction, by name: ids, file names; numpy or Arrow arrays, (rows,)."""
+    """Further columns for the output, by name, such as ids and file names; numpy or Arrow arrays, (rows,)."""
     group: np.ndarray | None = None
     """Of a ranking, with the labels: (rows,) int64, equal for the rows of one query."""
     base_margin: np.ndarray | None = None
@@ -307,7 +307,7 @@ class Source(ABC):
     """A kind of dataset that configs can name with ``dataset.type``."""
 
     Conf: ClassVar[type]
-    """Dataclass of the source's own keys; importing it imports no reader library."""
+    """Dataclass of the source's keys. Importing it imports no reader library."""
 
     WholeConf: ClassVar[type | None] = None
     """Dataclass of the keys where all rows are read with the columns that the data has: for ``load_whole``. None: the
@@ -323,7 +323,7 @@ class Source(ABC):
     """Whether ``load`` may use Ray, so that a cluster that is starting has to be ready before."""
 
     runs_code: ClassVar[bool] = False
-    """Whether ``load`` runs what the conf says, a function or a query: not for a checkpoint of somebody else's."""
+    """Whether ``load`` runs a function or a query from the conf. Not allowed for another user's checkpoint."""
 
     has_hub: ClassVar[bool] = False
     """Whether a ``path`` that is not a folder here is fetched from a hub."""

@@ -63,7 +63,7 @@ OneOrMoreColumns = Annotated[Any, AfterValidator(_check_columns), WithJsonSchema
 
 @dataclass(kw_only=True)
 class TableSplitConf(SplitConf):
-    """Which rows of a table are kept back to measure with. A column named here is no feature, unless listed as one.
+    """Which rows of a table are held out for evaluation. A column named here is not a feature, unless listed as one.
 
     Without ``by_*``, rows are chosen by what they hold: the same ones in any order of the rows.
     """
@@ -137,7 +137,7 @@ class SharesConf:
 
     sample: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the rows to use, chosen by ``seed`` before the split, of each class alike; or whole groups, where rows
-    have some. Each split with files of its own is sampled by itself."""
+    have some. Each split that has its own files is sampled separately."""
 
     limit: Annotated[int, Field(ge=1)] | None = None
     """Most rows to use, chosen as those of ``sample`` are; the smaller of both counts."""
@@ -183,7 +183,7 @@ class MemoryConf:
     """``resident`` holds all rows in memory, ``stream`` reads files each epoch; auto: by size against free memory."""
 
     num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
-    """Rows held back at a time to shuffle streamed data; files and their parts are shuffled besides."""
+    """Rows held back at a time to shuffle streamed data; files and their parts are shuffled too."""
 
 
 def _check_channels(value: int) -> int:
@@ -263,7 +263,7 @@ class ColumnsConf(RowsConf):
     """Columns to predict from; null: all that have no other use here."""
 
     drop: list[str] = field(default_factory=list)
-    """Columns that are no features, by name or pattern: ``[comment, tmp_*]``."""
+    """Columns that are not features, by name or pattern: ``[comment, tmp_*]``."""
 
     split: TableSplitConf = field(default_factory=TableSplitConf)
     """Shares of the train rows for ``val`` and ``test``, and columns that decide."""
@@ -276,7 +276,7 @@ class ColumnsConf(RowsConf):
     missing, and more of them are an error."""
 
     ids: list[str] = field(default_factory=list)
-    """Columns that name a row, never features: kept beside its prediction; []: all columns that are no features."""
+    """Columns that name a row, never features; written next to its prediction. []: all columns except features."""
 
     weight: str | None = None
     """Column that says how much a row counts in the loss."""

@@ -47,9 +47,9 @@ def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()
     """Return the files of each split that ``path`` names: a file, folder or glob, or a mapping from split to one.
 
     Args:
-        path: What the config says.
-        endings: Of files in folders.
-        beside: Endings that make of a file's name the names of others that it is read with.
+        path: The path in the config.
+        endings: Endings of files in folders.
+        beside: Suffixes that, appended to a file's name, give the names of the files read with it.
 
     Raises:
         DatasetError: Something named does not exist, or holds no file with one of ``endings``.

@@ -159,7 +159,7 @@ class LabelScan:
         self._where = ""
         self._range = math.inf, -math.inf
         self._text = ""
-        """Where the first text is that is no number."""
+        """Position of the first text that is not a number."""
         self._may_be_numbers = False
         """Some labels are text of a column that doesn't say that they are categories."""
 

@@ -1,4 +1,4 @@
-"""Splits as Ray Datasets, for loops of the user's own. The one module here that imports Ray; import it late."""
+"""Splits as Ray Datasets, for custom train loops. The only module here that imports Ray; import it late."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def ray_dataset(split: StreamSplit, seed: int | None) -> ray.data.Dataset:
     """Return the rows of ``split`` as a ray.data.Dataset with the columns ``x`` and ``y``.
 
     Args:
-        split: What to read.
-        seed: Orders the pieces anew in each epoch; None leaves them in order.
+        split: The split to read.
+        seed: Shuffles the pieces again in each epoch; None leaves them in order.
     """
     numbers = ray.data.range(len(split.pieces), override_num_blocks=len(split.pieces))
     if seed is not None:

@@ -30,7 +30,7 @@ CHUNK_BYTES = 16 << 20
 LOOK_SECONDS = 5
 """Longest wait for the names in a folder that lacks one."""
 NUM_THREADS = 8
-"""Files of a store that are copied at once."""
+"""Number of files of a store that are copied in parallel."""
 
 
 def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str] = ()) -> Path:
@@ -44,10 +44,10 @@ def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str]
             returned.
         key: The config key that holds it, for messages.
         endings: Of the files that are copied from a folder; empty: all.
-        beside: What is appended to the name of each file for names of others, which are copied too if they are there.
+        beside: Suffixes that, appended to each file's name, name other files, which are copied too if they exist.
 
     Raises:
-        DatasetError: There is nothing of that name, it is refused, or a package is missing.
+        DatasetError: The name does not exist, access is denied, or a package is missing.
     """
     scheme = url.partition("://")[0].lower()
     if scheme == "file":
@@ -60,7 +60,7 @@ def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str]
 
 
 def pattern_in(url: str) -> str:
-    """Return the part of a URL from the first folder with a glob sign on; empty if it is no glob."""
+    """Return the part of a URL from the first folder with a glob sign to the end; empty if it is not a glob."""
     if url.partition("://")[0].lower() in ("file", "http", "https"):
         return ""
     parts = PurePosixPath(path_in(url)).parts
@@ -100,7 +100,7 @@ def _fetch_http(url: str, beside: Sequence[str]) -> Path:
 
 
 def _opened_if_there(request: Request) -> Any:
-    """Return the answer, or None; a server that keeps its list to itself refuses what is not there."""
+    """Return the answer, or None. A server that does not list its files denies access to missing ones."""
     try:
         return _ask(request)
     except HTTPError as error:
@@ -223,9 +223,9 @@ def _place(identity: Sequence[str]) -> Path:
 
 
 def _copy(source: Any, file: Path, size: int | None) -> None:
-    """Copy a stream to a file that is not there yet, under another name first.
+    """Copy a stream to a file that does not exist yet, under another name first.
 
-    The file's time is fixed, for its folder's name tells the version.
+    The file's time is fixed, because its folder's name gives the version.
 
     Raises:
         OSError: The stream is shorter or longer than ``size`` bytes.

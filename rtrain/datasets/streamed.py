@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A part of the files that is read at once: a row group, a text file, some images."""
+    """A part of the files that is read in one go: a row group, a text file, some images."""
 
     key: Any
     """What the reader needs to find it; plain data."""
@@ -125,8 +125,8 @@ class StreamSplit(Split):
 
     A pass has an order of its pieces that all workers agree on. Its rows are cut into a contiguous part for each
     worker, as long as what the worker takes in all steps: each one reads its own part, and of pieces at a border the
-    whole. In a part rows are shuffled in windows, each by a permutation of its own, so that any place can be found
-    again without reading what lies before.
+    whole. In a part, rows are shuffled in windows, each by a separate permutation, so that any position can be
+    found again without reading the rows before it.
     """
 
     reader: Reader

@@ -122,7 +122,7 @@ def _added(sums: np.ndarray, lanes: np.ndarray, size: int) -> np.ndarray:
 
 
 def _beginning(lengths: np.ndarray) -> np.ndarray:
-    """Return what a register that began with ones adds after so many bytes, (n,)."""
+    """Return what a register that began with ones adds after each number of bytes, (n,)."""
     import numpy as np
 
     found = np.full(len(lengths), 0xFFFFFFFF, np.uint32)
@@ -206,7 +206,7 @@ def _values(feature: Any) -> list[Any]:
 
 @cache
 def _example_class() -> Any:
-    """Return the class of tf.train.Example, made in a pool of its own beside TensorFlow's."""
+    """Return the class of tf.train.Example, made in a pool separate from TensorFlow's."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     kinds = descriptor_pb2.FieldDescriptorProto

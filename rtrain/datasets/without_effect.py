@@ -16,7 +16,7 @@ _typed: ContextVar[frozenset[str]] = ContextVar("typed", default=frozenset())
 
 @contextmanager
 def as_recorded(is_recorded: bool = True) -> Iterator[None]:
-    """Let keys without an effect pass in the block: earlier versions trained with them, and those runs go on."""
+    """Let keys without an effect pass in the block: earlier versions trained with them, and their runs can resume."""
     before = _recorded.set(is_recorded)
     try:
         yield

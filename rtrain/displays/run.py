@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: live on a terminal, one line per epoch elsewhere."""
+"""The display of a run in progress: live on a terminal, one line per epoch elsewhere."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def make_display() -> Iterator[Observer]:
 
 
 class PlainLines:
-    """What is said in plain lines, for logs and pipes."""
+    """Plain lines, for logs and pipes."""
 
     def __init__(self) -> None:
-        # The stream of now: what user code prints later is also copied to a log, the display's lines are not.
+        # The current stream: later output of user code is also copied to a log, the display's lines are not.
         self._out, self._err = sys.stdout, sys.stderr
 
     def stage(self, name: str) -> None:

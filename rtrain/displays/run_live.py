@@ -42,14 +42,14 @@ STATUS_COLOURS = {"succeeded": "green", "failed": "red"}
 RATE_WINDOW_SECONDS = 5.0
 SHORTEST_SECONDS = 0.2
 SPEED_WINDOW_SECONDS = 300.0
-"""Over which the time left is told: a step may take a minute, and every so often all is evaluated."""
+"""Period over which the time left is estimated: a step may take a minute, and evaluations come in between."""
 
 
 class _TimeLeft(ProgressColumn):
-    """Time left, by the speed of this process: steps before it went on took no time."""
+    """Time left, by the speed of this process. Steps from before it resumed count as no time."""
 
     def render(self, task: Task) -> Text:
-        """Return ``1:23 left`` once it can be told."""
+        """Return ``1:23 left`` once it can be estimated."""
         left = task.time_remaining
         return Text("" if left is None or task.finished else f"{clock(left)} left", style="cyan")
 
@@ -73,7 +73,7 @@ class LiveScreen(ABC):
         self._console = console or Console(file=sys.stdout)
 
     def __enter__(self) -> Self:
-        # Made here, as rich draws it at once: what is drawn has to be there.
+        # Created here, because rich draws it immediately, so its content has to exist.
         self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
         # What user code prints passes rich; its thread may be drawing when user code forks.
         free_in_forks(self._live._lock, self._console._lock, self._console._record_buffer_lock)
@@ -198,7 +198,7 @@ class LiveDisplay(LiveScreen):
         self._progress.update(self._task, description=text, detail=detail, completed=completed, total=total)
 
     def _rate(self) -> str:
-        """Return rows per second, once that can be told: those of the first record were read before it."""
+        """Return rows per second, once known: the rows of the first record were read before it."""
         seconds, rows = self._rows[-1][0] - self._rows[0][0], sum(rows for _, rows in self._rows) - self._rows[0][1]
         return f"  {rows / seconds:,.0f} rows/s" if seconds > SHORTEST_SECONDS else ""
 

@@ -1,4 +1,4 @@
-"""What is said of sweeps, in plain lines: while one goes on, at its end, and by ``rtrain sweep show``."""
+"""Plain-text output for sweeps: progress, summary, and ``rtrain sweep show``."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _row(trial: Trial, record: SweepRecord, keys: list[str]) -> list[str]:
 
 
 def _is_damaged(run_dir: Path) -> bool:
-    """Tell whether a run has a manifest that can't be read: the sweep trains it again when it goes on."""
+    """Return whether a run has an unreadable manifest: the sweep trains it again when it is resumed."""
     try:
         read_manifest(run_dir)
     except RtrainError:

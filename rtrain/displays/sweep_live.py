@@ -18,7 +18,7 @@ MAX_ROWS = 20
 LINES_AROUND = 6
 """Lines of a terminal that are kept for what is not in the table."""
 TELLING = 0.05
-"""Part of a trial that has to be trained before the time left can be told."""
+"""Part of a trial that has to be trained before the time left can be estimated."""
 
 
 class LiveSweepDisplay(LiveScreen):
@@ -86,7 +86,7 @@ def _is_shown(trial: Trial) -> bool:
 
 
 def _done(trial: Trial) -> float:
-    """Return the part of a trial that is trained, as far as that can be told before it is over."""
+    """Return the trained part of a trial, as far as it is known before the trial ends."""
     if is_over(trial) and trial.status != "interrupted":
         return 1.0
     return min(1.0, trial.epoch / trial.max_epochs) if trial.max_epochs else 0.0

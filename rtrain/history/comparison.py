@@ -17,12 +17,12 @@ Facts = Mapping[str, Sequence[Any]]
 
 
 class Comparison:
-    """What differs between two or more runs or trials, and what came of them.
+    """What differs between two or more runs or trials, and their results.
 
     Args:
         rows: The runs.
-        all_keys: Compare keys of the config, too, that only some of the runs have, although nobody typed them: runs of
-            different trainers have many.
+        all_keys: Also compare config keys that only some of the runs have and that were not typed: runs of different
+            trainers have many.
     """
 
     def __init__(self, rows: Sequence[Row], *, all_keys: bool = False) -> None:

@@ -24,7 +24,7 @@ def export_events(rows: Sequence[Row], output: Path, *, force: bool = False) -> 
     """Write a table with a row for each event of each run, each step as it was done last; return the number of rows.
 
     Args:
-        rows: Runs and trials; sweeps have no events of their own.
+        rows: Runs and trials; sweeps have no events.
         output: A ``.parquet`` or ``.csv`` file, which is complete or does not exist.
         force: Replace the file if it exists.
 

@@ -31,7 +31,7 @@ class Place:
     kind: str
     """``run``, ``trial`` or ``sweep``."""
     stamp: str
-    """Changes whenever what the folder says of the run changes."""
+    """Changes whenever the folder's information about the run changes."""
 
 
 def default_folders() -> list[str]:

@@ -1,4 +1,4 @@
-"""Remove runs, their checkpoints, and what killed processes left behind; never anything of a run that goes on."""
+"""Remove runs, their checkpoints, and what killed processes left behind; never anything of a run in progress."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def relabel(url: str, change: Callable[[Labels], Labels]) -> None:
 
 
 def _is_in_use(sweep: bytes | None, runs: Sequence[StoredRun]) -> bool:
-    """Tell whether a machine works on a sweep, by its record, or on the run that is there without one."""
+    """Return whether a machine works on a sweep, by its record, or on a run that has no record."""
     if sweep is None:
         return was_alive_lately(runs[0].manifest)
     record = parse_json(sweep)

@@ -1,6 +1,6 @@
-"""What may not be done with a checkpoint that another account wrote, unless the user trusts it.
+"""What a checkpoint that another account wrote may not do, unless the user trusts it.
 
-What its targets name is looked at when they are built: see ``rtrain.config.targets.builder``.
+Its targets are checked when they are built: see ``rtrain.config.targets.builder``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ENDPOINT = re.compile(r"^dataset\.(.*\.)?(storage_options\.|endpoint|proxy)", re
 
 
 def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
-    """Refuse what would run code or read the environment by the will of who wrote a checkpoint.
+    """Refuse settings of an untrusted checkpoint that would run code or read the environment.
 
     Args:
         folder: The checkpoint.
-        sections: What it says of trainer and dataset.
-        replaced: Keys that the user gives anew.
+        sections: Its sections for trainer and dataset.
+        replaced: Keys that the user overrides.
 
     Raises:
-        CheckpointError: It names a module that is no framework's, a function or query to read rows with, a variable
+        CheckpointError: It names a module outside the frameworks, a function or query to read rows with, a variable
             of the environment, or a server or a hub that credentials of the user would go to.
     """
     for key, value in (*targets_in(sections["trainer"], "trainer"), *targets_in(sections["dataset"], "dataset")):

@@ -1,7 +1,7 @@
 """Predict with Ray Data: tasks read the pieces of the data, actors that hold the model each predict, in order.
 
-Rows travel as they are read, pickled: so the predictions are those of one process, of any kind of data. What goes wrong
-travels the same way, in its place: the first failure in the order of the data is told, and Ray has nothing to retry.
+Rows travel as they are read, pickled: so the predictions are those of one process, of any kind of data. Failures travel
+the same way, in their place: the first failure in the order of the data is reported, and Ray has nothing to retry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rtrain.training.preparation import DATA_CPUS
 
 MAX_READ_TASKS = 256
 BLOCK_BYTES = 4 << 20
-"""Rows that an actor gets at once, about; fewer bytes share small data better, more cost less."""
+"""Approximate size of the rows sent to an actor together. Smaller ones share small data better, larger cost less."""
 MAX_RETRIES = 3
 """Times that work is done again whose machine was lost; on this machine alone it would be lost again."""
 PACKED = "packed"

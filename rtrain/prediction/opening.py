@@ -144,18 +144,18 @@ class Opened:
 def open_checkpoint(
     place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str = "predict", trust: bool = False
 ) -> Opened:
-    """Compose what the checkpoint was trained on with the user's changes.
+    """Compose the checkpoint's dataset and settings with the user's changes.
 
     Args:
         place: A run directory, or the folder of a checkpoint.
         overrides: Changes of ``dataset``, ``scaling`` and ``cluster``; of these two, training left nothing behind.
-        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        checkpoint: Checkpoint of a run: ``best``, ``latest`` or its name.
         verb: The user's command, for messages.
         trust: Run the code that the checkpoint names, even if another account wrote it.
 
     Raises:
-        CheckpointError: There is no such checkpoint, it is damaged, only its own loop can predict, or it is somebody
-            else's and names code.
+        CheckpointError: There is no such checkpoint, it is damaged, only its own loop can predict, or it is another
+                user's and names code.
         ConfigError: An override is wrong.
     """
     checked = open_model(place, overrides, checkpoint, verb=verb, trust=trust, needs_rows=True)

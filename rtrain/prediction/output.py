@@ -99,7 +99,7 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
 
 
 def _place(temporary: Path, final: Path) -> None:
-    """Give the output its name. A folder that is there steps aside first: no name ever leads to half of both."""
+    """Give the output its name. An existing folder is renamed away first, so the name never points to a mix of both."""
     aside = temporary.with_name(f"{temporary.name}.old")
     if final.is_dir():
         final.rename(aside)
@@ -314,7 +314,7 @@ def _open(path: Path, ending: str, schema: pa.Schema) -> Any:
 
 
 class _Parquet:
-    """Row groups that are worth reading, whatever came at once."""
+    """Row groups large enough to be worth reading, whatever the size of the parts."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._file = parquet.ParquetWriter(path, schema)

@@ -78,7 +78,7 @@ class RawRows:
         """Yield the rows of a piece; a label, if there is one, is a column like the others.
 
         Raises:
-            DatasetError: The label is no column, or is empty in some rows.
+            DatasetError: The label is not a column, or is empty in some rows.
         """
         for chunk in self.inner.read(piece):
             kept = {name: chunk.kept[name] for name in self.ids or chunk.kept}

@@ -1,4 +1,4 @@
-"""Predictions of a loop beside a column of labels that the user names: what they are is seen in the values."""
+"""Predictions of a custom loop next to a label column that the user names. Their kind is inferred from the values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Predictions of some rows beside their labels, as they are."""
+    """Predictions of some rows with their labels, unchanged."""
 
     predicted: np.ndarray
     """(rows,) or (rows, classes)."""
@@ -64,13 +64,13 @@ def coded(parts: Sequence[Labelled]) -> tuple[DatasetInfo, np.ndarray, np.ndarra
 
 
 def _classes(predicted: np.ndarray, labels: np.ndarray) -> tuple[str, ...] | None:
-    """Return the names of the classes; None of numbers that are no classes.
+    """Return the names of the classes; None if the numbers are not classes.
 
     Raises:
         PredictionError: Nothing says which class a probability or a number is of.
     """
     of_numbers = predicted.dtype.kind == "f"
-    if labels.dtype.kind == "f" and (labels == np.floor(labels)).all():  # whole numbers beside empty ones
+    if labels.dtype.kind == "f" and (labels == np.floor(labels)).all():  # whole numbers, some of them missing
         labels = labels.astype(np.int64)
     whole = labels.dtype.kind in "iu"
     if of_numbers and predicted.ndim == 2:

@@ -23,7 +23,7 @@ from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import LoadedCheckpoint, OwnRows, Predictor, QuantileModel, StartsFromScores
 
 BATCH_BYTES = 32 << 20
-"""Inputs, and predictions, that are held at once, about."""
+"""Approximate size of the inputs and predictions in memory."""
 MAX_BATCH_ROWS = 65_536
 TEXT_PLACES, TEXT_TOKENS = 512, 32_768
 """What a text is guessed to have, and a tokenizer to know, where only the trainer knows better."""
@@ -40,7 +40,7 @@ class Model:
     device: str
     """``cpu`` or ``cuda``."""
     project_root: str
-    """Folder of the user's own modules; empty if it is not there any more."""
+    """Folder of the user's modules; empty if it no longer exists."""
 
     def load(self) -> Predictor:
         """Return the predictor.
@@ -97,12 +97,12 @@ class PredictionTask(Generic[T]):
             yield Prediction(len(batch.x), self.make(predictor, info, batch), {} if start else chunk.categories)
 
     def _measures_texts(self, info: DatasetInfo) -> bool:
-        """Tell whether rows are texts that the model joins to rows of its own, and measures without much memory."""
+        """Return whether rows are texts that the model packs into its own rows, and measures without much memory."""
         return self.with_labels and info.dtype == "object" and info.task == "language-modeling"
 
 
 def batch_rows(info: DatasetInfo) -> int:
-    """Return how many rows are predicted at once, so that neither they nor their predictions need much memory."""
+    """Return the batch size in rows, so that neither the rows nor their predictions need much memory."""
     places = info.input_shape or (TEXT_PLACES,)
     row_bytes = math.prod(places) * (8 if info.dtype == "object" else np.dtype(info.dtype).itemsize)
     if info.task in ("language-modeling", "token-classification"):
@@ -125,7 +125,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """Return what is to tell of an exception."""
+        """Return what to report of an exception."""
         own = error if isinstance(error, RtrainError) else None
         text = f"{type(error).__name__}: {str(error).strip()}"
         found = own_lines(error)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a time limit while a run goes on: the first asks it to stop, the second ends it at once."""
+"""Ctrl-C, SIGTERM and a time limit during a run: the first asks it to stop, the second ends it immediately."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPEAT_SECONDS = 1.0
 LOOK_SECONDS, SLOW_SECONDS = 0.5, 3.0
 """How often to look for a signal, and after how long to say that it was heard."""
 GRACE_SECONDS = 10.0
-"""Time between asking a run to stop, ending it at once, and ending the process."""
+"""Time between asking a run to stop, ending it immediately, and ending the process."""
 
 
 class StopRequest:
@@ -55,7 +55,7 @@ class StopRequest:
         self.asked, self.reason = (status, reason), self.reason or "interrupted"
 
     def verdict(self) -> tuple[str, str] | None:
-        """Return the status and the reason that a run ends with which was stopped; None if nobody stopped it."""
+        """Return the status and the reason of a stopped run; None if it was not stopped."""
         if self.asked is not None:
             return self.asked
         if self.signal is None or self.reason is None:
@@ -288,9 +288,9 @@ class TimeLimit:
 
 @contextmanager
 def stopped_after(seconds: float) -> Iterator[TimeLimit]:
-    """Stop what the block does after ``seconds`` as Ctrl-C would, and once more after a grace.
+    """Stop the block after ``seconds`` as Ctrl-C would, and once more after a grace period.
 
-    What hangs so deep that it hears neither ends the process, with the traceback of every thread on stderr.
+    If the block hangs and reacts to neither, the process ends, with the traceback of every thread on stderr.
     Only for the main thread.
     """
     limit = TimeLimit()

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: complete or absent, each with a list of its files beside them."""
+"""Checkpoints of a run: complete or absent, each with a list of its files next to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIGNS = {"max": 1, "min": -1, "newest": 0}
 PROBE_BYTES = 1 << 16
 """What is written to find out whether a folder can be written."""
 Writer = Callable[[Path], None]
-"""Fills the empty folder of a checkpoint; other threads may go on meanwhile."""
+"""Fills the empty folder of a checkpoint. Other threads may continue meanwhile."""
 
 
 def checkpoints_dir(run_dir: Path) -> Path:
@@ -78,7 +78,7 @@ def reason_of(error: BaseException, folder: Path) -> str:
     """Return in a few words why something can't be written into a folder."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    # torch, TensorFlow and others tell of their own code where a disk is full.
+    # torch, TensorFlow and others report a location in their code when a disk is full.
     said = first_line(error)
     try:
         with TemporaryFile(dir=folder) as file:
@@ -161,14 +161,14 @@ def _listed(record: Mapping[str, Any]) -> str:
 
 
 def is_signed_list(checkpoint: Path, mark: str) -> bool:
-    """Tell whether the record lists all files, and was signed when they were written; ``damages`` compares contents.
+    """Return whether the record lists all files and was signed when they were written. ``damages`` compares contents.
 
     Args:
         checkpoint: Its folder.
-        mark: Of the account, in the checkpoint's ``about.json``.
+        mark: Signature of the account, in the checkpoint's ``about.json``.
 
-    Raises:
-        CheckpointError: The folder is no complete checkpoint.
+        Raises:
+            CheckpointError: The folder is not a complete checkpoint.
     """
     record = read_record(checkpoint)
     there = {one.relative_to(checkpoint).as_posix() for one in checkpoint.rglob("*") if not one.is_dir()}
@@ -177,10 +177,10 @@ def is_signed_list(checkpoint: Path, mark: str) -> bool:
 
 
 def read_record(checkpoint: Path) -> dict[str, Any]:
-    """Return the record inside a checkpoint folder; its name is that of the folder, whatever is written there.
+    """Return the record inside a checkpoint folder. Its name is that of the folder, whatever the file says.
 
     Raises:
-        CheckpointError: The folder is no complete checkpoint.
+        CheckpointError: The folder is not a complete checkpoint.
     """
     try:
         return record_of(read_json(checkpoint, RECORD_NAME), checkpoint.name)
@@ -291,7 +291,7 @@ def prune_checkpoints(
 
 def remove_checkpoint(folder: Path) -> None:
     """Delete a checkpoint that a kill in between leaves whole or hidden, never in parts."""
-    if folder.is_symlink():  # somebody moved it: only the link is ours
+    if folder.is_symlink():  # the folder was moved: only the link is ours
         folder.unlink()
         return
     doomed = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}.old")

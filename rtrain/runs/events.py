@@ -1,7 +1,7 @@
-"""The event stream of a run: one JSON line per report, appended while the run goes on.
+"""The event stream of a run: one JSON line per report, appended during the run.
 
-A run that goes on from a checkpoint notes the step of it in a line of its own, ``{"from_step": 120, ...}``: what was
-reported beyond that step before is done again and reported again.
+A run that resumes from a checkpoint writes the checkpoint's step in a separate line, ``{"from_step": 120, ...}``.
+Steps beyond it that were reported before are trained and reported again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Event:
 
 
 class EventLog:
-    """Appends events to ``events.jsonl``; each line is written at once, so that a reader never waits for a buffer."""
+    """Appends events to ``events.jsonl``; each line is written immediately, so that readers never wait for a buffer."""
 
     def __init__(self, path: Path) -> None:
         unshare(path.parent, path.name)
@@ -67,7 +67,7 @@ class EventLog:
         self._file.write(event_line(event))
 
     def go_back(self, step: int) -> None:
-        """Note that training goes on from a step: later ones that are there already come again."""
+        """Write that training resumes from a step: events of later steps that exist already come again."""
         self._file.write(to_json({"from_step": step, "time": utc_now()}) + "\n")
 
     def close(self) -> None:
@@ -89,9 +89,9 @@ def write_events(path: Path, events: Iterable[Event]) -> None:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """Yield the events of a run that is over or still going on, oldest first, each step as it was done last.
+    """Yield the events of a finished or running run, oldest first, each step as it was trained last.
 
-    A line that is being written is left for later, and one that was torn by a crash, or is damaged, left out.
+    A line that is being written is left for later. A line that a crash cut off, or that is damaged, is left out.
     """
     return reversed(list(newest_first(path)))
 

@@ -53,7 +53,7 @@ def describe_host() -> dict[str, Any]:
 
 
 OF_RAY = "thirdparty_files"
-"""A folder within Ray that it puts on the path, with packages that nobody has installed."""
+"""A folder within Ray that it puts on the path, with packages that the user has not installed."""
 
 
 def installed_packages(path: Iterable[str] | None = None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The manifest: what a run was asked, what it did, where its files are."""
+"""The manifest of a run: its request, its results, and the location of its files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Manifest:
     workers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By rank: host, process id, device, threads, and rows per split."""
     model: dict[str, Any] = field(default_factory=dict)
-    """What the trainer says of the model: importance of the features by name, number of trees."""
+    """The trainer's information about the model: importance of the features by name, number of trees."""
     started_at: str = field(default_factory=utc_now)
     ended_at: str | None = None
     timings_seconds: dict[str, float] = field(default_factory=dict)
@@ -107,15 +107,15 @@ class Manifest:
     config_sha256: str | None = None
     """Of ``config.yaml``; None in runs of older versions."""
     events_lost_until: int | None = None
-    """The step up to which reports are missing, if ``events.jsonl`` was deleted or moved while the run went on."""
+    """The step up to which reports are missing, if ``events.jsonl`` was deleted or moved during the run."""
     storage: dict[str, Any] | None = None
     """The copy of the run (``run.storage``): ``url``, and whether it is ``complete``; if it is not although the run is
     over, the ``missing`` checkpoints and the ``error``. The copy itself says when it was ``copied_at``."""
     parent_run: str | None = None
     """What the weights come from: ``run.init_from``, or the trial whose checkpoint a sweep's scheduler took last."""
     lineage: list[dict[str, Any]] = field(default_factory=list)
-    """Of a trial, each time it went on from another one's checkpoint: ``time``, ``run`` (of the other one),
-    ``checkpoint``, ``step``, and ``changes``, what it tries from then on."""
+    """For a trial, each time it continued from another trial's checkpoint: ``time``, ``run`` (of the other trial),
+    ``checkpoint``, ``step``, and ``changes``, the values that it tries from then on."""
     files: dict[str, Any] = field(default_factory=dict)
     """What a custom train loop left in the current folder when the run was last trained: ``folder``, and the paths of
     ``new`` files and of those that were ``replaced``; 200 of each at most; and where ``copies`` are."""
@@ -215,10 +215,10 @@ def check_kinds(stored: object) -> None:
 
 
 def check_places(stored: Mapping[str, Any]) -> None:
-    """Check what leads to files, and what tells of the copy: no name in a manifest leads out of its run directory.
+    """Check the paths, and the entries about the copy: no name in a manifest leads out of its run directory.
 
     Raises:
-        ValueError: One does, or a time is none; TypeError, KeyError or AttributeError: Something is missing, or of
+        ValueError: One does, or a time is invalid; TypeError, KeyError or AttributeError: Something is missing, or of
             another type.
     """
     for key in ("config", "host"):

@@ -51,25 +51,25 @@ class Observer(Protocol):
     """Someone who watches a run live: the terminal, a notebook, a logger."""
 
     def stage(self, name: str) -> None:
-        """Hear what the driver does now, e.g. ``reading digits``."""
+        """Called when the driver starts something, e.g. ``reading digits``."""
 
     def notice(self, text: str) -> None:
-        """Hear something that the user should know, in one line."""
+        """Called with one line that the user should know."""
 
     def started(self, run_dir: Path, manifest: Manifest) -> None:
-        """Hear that the run directory exists."""
+        """Called when the run directory has been created."""
 
     def progress(self, record: ProgressRecord) -> None:
-        """Hear how far the run is."""
+        """Called with the progress of the run."""
 
     def event(self, event: Event) -> None:
-        """Hear a report of metrics."""
+        """Called with a report of metrics."""
 
     def printed(self, text: str) -> None:
-        """Hear lines that workers have printed, where they are to be shown."""
+        """Called with lines that workers have printed, if they are to be shown."""
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
-        """Hear that the run is over, however it ended."""
+        """Called when the run has ended, whatever its outcome."""
 
 
 class Recorder:
@@ -104,7 +104,7 @@ class Recorder:
             self._events = self._open()
 
     def _open(self) -> EventLog:
-        """Make what the run directory lacks, and list the checkpoints that are there."""
+        """Create what the run directory lacks, and list the existing checkpoints."""
         checkpoints_dir(self.run_dir).mkdir(parents=True, exist_ok=True)
         (self.run_dir / "logs").mkdir(exist_ok=True)
         write_atomic(self.run_dir / CONFIG_NAME, self._config)
@@ -186,7 +186,7 @@ class Recorder:
             self._news.pop(0)()
 
     def _write(self) -> None:
-        """Write the manifest, into a run directory that is there and that no other process writes."""
+        """Write the manifest into an existing run directory that no other process writes."""
         if self._run_lock is not None:
             self._run_lock.renew()
         names = (events_file(self.run_dir).name, CONFIG_NAME)
@@ -196,7 +196,7 @@ class Recorder:
         self._written = time.monotonic()
 
     def _make_again(self, missing: Sequence[str]) -> None:
-        """Write what has been deleted, or moved, while the run goes on."""
+        """Write again what was deleted or moved during the run."""
         whole = (self.run_dir / MANIFEST_NAME).exists()
         what = ", ".join(str(self.run_dir / name) for name in missing) if whole else str(self.run_dir)
         lost = events_file(self.run_dir).name in missing

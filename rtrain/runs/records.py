@@ -72,7 +72,7 @@ class FailureRecord:
     """Seconds since 1970."""
     traceback: str = ""
     mistake: bool = False
-    """One of rtrain's own errors, which name a mistake of the config or the data."""
+    """An error class of rtrain, which stands for an error in the config or the data."""
     bug: bool = False
     """A mistake of the user's code."""
     frames: Mapping[str, Any] | None = None
@@ -147,7 +147,7 @@ RunRecord = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerFailure:
-    """What the cluster says of a worker that failed."""
+    """The cluster's information about a failed worker."""
 
     rank: int
     type: str
@@ -200,7 +200,7 @@ class TrialDoneRecord:
     """The process of a trial is free for the next one."""
 
     error: Mapping[str, Any] | None
-    """``type`` and ``message`` of what went wrong beside the run."""
+    """``type`` and ``message`` of an error outside the run itself."""
 
 
 TrialRecord = (

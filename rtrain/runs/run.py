@@ -37,7 +37,7 @@ class Run:
         """Read the run directory ``path``.
 
         Raises:
-            RtrainError: It is no run directory.
+            RtrainError: It is not a run directory.
         """
         return cls(Path(path), read_manifest(Path(path)))
 

@@ -1,7 +1,7 @@
-"""A mark by which an account knows what it wrote itself from what somebody else may have written.
+"""A signature that identifies files written by this account.
 
-The mark is an HMAC-SHA256 (RFC 2104). Its key is made at the first run and lies in ``$XDG_STATE_HOME/rtrain/seal.key``,
-by default in ``~/.local/state``, readable by nobody else. Where no key can be kept, nothing is marked.
+It is an HMAC-SHA256 (RFC 2104). Its key is made at the first run and lies in ``$XDG_STATE_HOME/rtrain/seal.key``, by
+default in ``~/.local/state``, readable by this account only. Where no key can be kept, nothing is signed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def with_signature(config: str, project_root: str) -> str:
 
 
 def is_signed_by_this_account(text: str, project_root: str) -> bool:
-    """Tell whether this account wrote the ``config.yaml`` of a run, for that folder, and nobody changed it."""
+    """Return whether this account wrote the ``config.yaml`` of a run, for that folder, and it is unchanged."""
     config, _, mark = text.rpartition(LINE)
     return is_own(f"{project_root}\n{config}", mark.strip())
 
@@ -75,7 +75,7 @@ def _mark(key: bytes, text: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return the bytes of what came from a file, JSON of anybody's say, in which surrogates may stand alone."""
+    """Return the bytes of text from an untrusted file, such as JSON, which may contain lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -98,10 +98,10 @@ def _make_key() -> bytes | None:
         temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(KEY_BYTES))
-        # Of two processes that come at once, one makes the key and both use it.
+        # If two processes arrive at the same time, one creates the key and both use it.
         with suppress(FileExistsError):
             os.link(temporary, path)
         temporary.unlink()
-    except (OSError, RuntimeError):  # a home that is not there or can't be written
+    except (OSError, RuntimeError):  # a home that does not exist or can't be written
         return None
     return _read_key()

@@ -35,10 +35,10 @@ class Finding:
 
 
 def check_whole(checkpoint: Path) -> None:
-    """Find a copy that broke off or rotted: frameworks tell of it in their own ways, and LightGBM kills the process.
+    """Find a truncated or corrupt copy. Each framework reports one differently, and LightGBM kills the process.
 
     Raises:
-        CheckpointError: A file has another content than when it was written. Files that are gone are not looked for.
+        CheckpointError: A file has another content than when it was written. Missing files are not checked.
     """
     there = (checkpoint / RECORD_NAME).exists()
     for finding in damages(checkpoint) if there else _strange(checkpoint):
@@ -121,10 +121,10 @@ def set_aside(folder: Path) -> Path:
 
 
 def verify_run(run_dir: Path) -> list[Finding]:
-    """Compare every file of a run directory with what its manifest and its checkpoints' records say.
+    """Verify every file of a run directory against its manifest and its checkpoints' records.
 
     Raises:
-        RtrainError: It is no run directory.
+        RtrainError: It is not a run directory.
     """
     manifest = read_manifest(run_dir)
     listed = {record["name"]: record for record in manifest.checkpoints}

@@ -1,4 +1,4 @@
-"""Asynchronous successive halving: at lengths that grow by a factor, only the best part of the trials goes on.
+"""Asynchronous successive halving: at lengths that grow by a factor, only the best part of the trials continues.
 
 Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSys 2020), in the variant that stops
 trials instead of promoting them, so that none ever waits for others.
@@ -23,7 +23,7 @@ class Conf(StoppingConf):
     """Asynchronous successive halving."""
 
     reduction_factor: Annotated[float, Field(gt=1)] = 3.0
-    """At each rung the best ``1 / reduction_factor`` of the trials that got there go on; rungs are at ``grace``,
+    """At each rung the best ``1 / reduction_factor`` of the trials that got there continue; rungs are at ``grace``,
     ``grace * reduction_factor``, and so on."""
 
 

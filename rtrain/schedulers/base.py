@@ -1,4 +1,4 @@
-"""The contract of a scheduler: which trials go on."""
+"""The contract of a scheduler: which trials continue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rtrain.searches.base import Objective, Point
 
 @dataclass(kw_only=True)
 class SchedulerConf:
-    """What all schedulers can be told."""
+    """Settings of all schedulers."""
 
     unit: Annotated[str, *one_of("epochs", "steps")] = "epochs"
     """What the lengths below count: epochs (rounds of boosted trees), or optimizer steps."""
@@ -24,7 +24,7 @@ class SchedulerConf:
 
 @dataclass(kw_only=True)
 class StoppingConf(SchedulerConf):
-    """What those can be told that stop trials."""
+    """Settings of schedulers that stop trials."""
 
     grace: Annotated[int, Field(ge=1)] = 1
     """Length before which no trial is stopped."""
@@ -45,26 +45,26 @@ class Pause:
 
 @dataclass(frozen=True)
 class GoOn:
-    """A paused trial goes on from its checkpoint."""
+    """A paused trial resumes from its checkpoint."""
 
 
 @dataclass(frozen=True)
 class Exploit:
-    """A paused trial goes on from another one's newest checkpoint, with some values of its own."""
+    """A paused trial resumes from another trial's newest checkpoint, with some values changed."""
 
     source: int
     """Number of the other trial, which is paused too."""
     changes: Mapping[str, str]
-    """What changes of its own values: by name of axis, as Hydra takes them."""
+    """The trial's changed values, by name of axis, in Hydra's syntax."""
 
 
 class Scheduler(ABC):
-    """Looks at what trials report. It is made anew when a sweep goes on, and told of the past.
+    """Decides by the reports of trials. When a sweep resumes, a new one is created and receives the earlier reports.
 
     Args:
         conf: Its section ``sweep.scheduler``.
-        goal: What trials are judged by.
-        axes: What is varied.
+        goal: The metric by which trials are judged.
+        axes: The varied keys.
         longest: The length of a whole trial, in ``conf.unit``, if its config says it.
     """
 
@@ -77,20 +77,20 @@ class Scheduler(ABC):
     pauses: ClassVar[bool] = False
     """Whether it pauses trials."""
     exploits: ClassVar[bool] = False
-    """Whether trials go on from others' checkpoints, with other values."""
+    """Whether trials continue from others' checkpoints, with other values."""
 
     def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         self.conf, self.goal, self.axes, self.longest = conf, goal, tuple(axes), longest
 
     def add(self, trial: int, point: Point) -> None:  # noqa: B027
-        """Hear of a trial that there is, or will be, and of the values that it has now."""
+        """Called with a trial that exists, or will exist, and its current values."""
 
     def complete(self) -> None:  # noqa: B027
-        """Hear that there will be no more trials than have been added."""
+        """Called when all trials have been added."""
 
     @abstractmethod
     def hear(self, trial: int, length: int, value: float) -> Stop | Pause | None:
-        """Decide on a trial that reports; None: it goes on. What it reports after that is not heard until it goes on.
+        """Decide on a trial that reports; None: it continues. Later reports are ignored until the trial resumes.
 
         Args:
             trial: Its number.
@@ -99,11 +99,11 @@ class Scheduler(ABC):
         """
 
     def next_pause(self, trial: int) -> int | None:
-        """Return the length at which ``hear`` will pause a trial, if that is known: it then goes no step further."""
+        """Return the length at which ``hear`` will pause a trial, if that is known: it then trains no step more."""
         return None
 
     def paused(self, trial: int) -> None:  # noqa: B027
-        """Hear that a trial has a checkpoint and waits."""
+        """Called when a trial has a checkpoint and waits."""
 
     def decide_paused(self) -> tuple[int, GoOn | Exploit | Stop] | None:
         """Decide on one of the paused trials; None if there is nothing to decide as things are. Asked again and again.
@@ -113,7 +113,7 @@ class Scheduler(ABC):
         return None
 
     def exploited(self, trial: int, decision: Exploit) -> None:  # noqa: B027
-        """Hear what it decided before, when a sweep goes on: between the reports before that and those after it."""
+        """Called with an earlier decision when a sweep resumes: between the reports before it and those after it."""
 
     def ended(self, trial: int) -> None:  # noqa: B027
-        """Hear that a trial is over: it was trained to its end, was stopped, or failed."""
+        """Called when a trial has ended: it was trained to its end, was stopped, or failed."""

@@ -1,8 +1,8 @@
 """Successive halving in brackets: many trials that are short at first, and few that are long from the beginning.
 
 Source: Li et al., "Hyperband: A novel bandit-based approach to hyperparameter optimization" (JMLR 2018), algorithm 1.
-A bracket's trials wait at each rung, with a checkpoint, until all of them are there; then the best ones go on, and the
-others are stopped.
+A bracket's trials wait at each rung, with a checkpoint, until all of them have arrived. Then the best ones continue,
+and the others are stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Conf(StoppingConf):
     """Length of a whole trial; null: ``trainer.max_epochs``, ``num_boost_round`` or ``max_steps``."""
 
     reduction_factor: Annotated[float, Field(gt=1)] = 3.0
-    """At each rung the best ``1 / reduction_factor`` of a bracket go on; the next rung is so many times as far."""
+    """At each rung the best ``1 / reduction_factor`` of a bracket continue. The next rung is that many times as far."""
 
 
 class Bracket:
@@ -38,7 +38,7 @@ class Bracket:
     Args:
         size: How many trials it takes.
         rungs: Lengths at which they are compared.
-        factor: The part of them that goes on at each is 1 / factor.
+        factor: The part of them that continues after each is 1 / factor.
     """
 
     def __init__(self, size: int, rungs: Sequence[float], factor: float) -> None:
@@ -53,7 +53,7 @@ class Bracket:
         return sum(trial in values for values in self.values)
 
     def promoted(self, rung: int, goal: Objective) -> list[int] | None:
-        """Return the trials that go on after a rung; None while some are still to come there."""
+        """Return the trials that continue after a rung; None while some have not reached it."""
         expected = self.trials if rung == 0 else self.promoted(rung - 1, goal)
         there = self.values[rung]
         if expected is None or any(one not in there and one not in self.ended for one in expected):
@@ -117,7 +117,7 @@ class Scheduler(base.Scheduler):
         self._waiting.append(trial)
 
     def decide_paused(self) -> tuple[int, GoOn | Stop] | None:
-        """Have the best of a rung go on once all are there, and stop the others."""
+        """Once all have reached a rung, continue its best trials and stop the others."""
         for trial in self._waiting:
             bracket = self._of[trial]
             rung = bracket.reached(trial) - 1

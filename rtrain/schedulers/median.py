@@ -36,7 +36,7 @@ class Scheduler(base.Scheduler):
     def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         super().__init__(conf, goal, axes, longest)
         self._heard: dict[int, list[tuple[int, float]]] = {}
-        """By trial, its reports: length and value; those that are no numbers are left out."""
+        """By trial, its reports: length and value. Values that are not numbers are left out."""
 
     def hear(self, trial: int, length: int, value: float) -> Stop | None:
         """Compare the trial's best value with the others' averages."""

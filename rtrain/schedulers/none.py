@@ -1,4 +1,4 @@
-"""Every trial goes on to its end."""
+"""Every trial is trained to its end."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rtrain.schedulers.base import SchedulerConf
 
 @dataclass(kw_only=True)
 class Conf(SchedulerConf):
-    """Every trial goes on to its end."""
+    """Every trial is trained to its end."""
 
 
 class Scheduler(base.Scheduler):
-    """Every trial goes on to its end."""
+    """Every trial is trained to its end."""
 
     Conf = Conf
 
     def hear(self, trial: int, length: int, value: float) -> None:
-        """Let it go on."""
+        """Let it continue."""

@@ -1,4 +1,4 @@
-"""Population based bandits: as in population based training, but a Gaussian process says which values to go on with.
+"""Population based bandits: as in population based training, but a Gaussian process chooses the next values.
 
 Source: Parker-Holder et al., "Provably efficient online hyperparameter optimization with population-based bandits"
 (NeurIPS 2020). The process models how much a trial improves in an interval, by its values and the time. What
@@ -29,7 +29,7 @@ FAR = 1e5
 
 @dataclass(kw_only=True)
 class Conf(pbt.Conf):
-    """Population based bandits. ``resample`` counts for what is no interval, which the Gaussian process leaves out."""
+    """Population based bandits. ``resample`` applies to axes that are not intervals: the process ignores them."""
 
 
 class Scheduler(pbt.Scheduler):

@@ -1,8 +1,8 @@
-"""Population based training: now and then the worst trials go on from the best ones' checkpoints, with changed values.
+"""Population based training: at intervals the worst trials continue from the best checkpoints, with changed values.
 
 Source: Jaderberg et al., "Population based training of neural networks" (2017): truncation selection, perturbing and
 resampling. All trials are a population; they wait for each other after each interval, so that there may be more of them
-than fit at once, and what comes out does not depend on which is faster.
+than fit in parallel, and the result does not depend on their speed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Conf(SchedulerConf):
     """Part of the trials that is replaced by copies of as many of the best ones."""
 
     resample: Annotated[float, Field(ge=0, le=1)] = 0.25
-    """Probability that a copied value is drawn anew; else numbers of an interval are multiplied with 0.8 or 1.2,
-    numbers of a list become the one beside it, and other values stay."""
+    """Probability that a copied value is drawn again. Otherwise numbers of an interval are multiplied by 0.8 or 1.2,
+    numbers of a list become a neighbour in it, and other values stay."""
 
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of what is drawn."""
@@ -97,7 +97,7 @@ class Scheduler(base.Scheduler):
         self._points.pop(trial, None)
 
     def decide_paused(self) -> tuple[int, GoOn | Exploit] | None:
-        """Once all trials wait, replace the worst, then have all go on."""
+        """Once all trials wait, replace the worst, then continue all."""
         if self._is_complete and self._waiting and self._waiting >= set(self._points):
             self._decided += self._next_generation()
             self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Which schedulers there are: the files beside this one, and the entry points ``rtrain.schedulers``."""
+"""The available schedulers: the files next to this one, and the entry points ``rtrain.schedulers``."""
 
 from rtrain.plugins import PluginFiles
 

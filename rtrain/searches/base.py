@@ -36,12 +36,12 @@ class Objective:
 
 
 class Search(ABC):
-    """Proposes the points of a space, one for each trial. It is made anew when a sweep goes on, and told of the past.
+    """Proposes the points of a space, one for each trial. A resumed sweep creates it again and passes the past results.
 
     Args:
         conf: Its section ``sweep``.
-        axes: What is varied.
-        goals: What is looked for; more than one for searches that can weigh them.
+        axes: The varied keys.
+        goals: The objectives; more than one for searches that can weigh them.
     """
 
     Conf: ClassVar[type]
@@ -53,7 +53,7 @@ class Search(ABC):
     adaptive: ClassVar[bool] = True
     """What it proposes depends on how earlier trials ended. If not, all trials are checked before the first starts."""
     many_goals: ClassVar[bool] = False
-    """It can look for several things at once."""
+    """It can optimize several objectives together."""
 
     def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
         self.conf, self.axes, self.goals = conf, tuple(axes), tuple(goals)
@@ -73,9 +73,9 @@ class Search(ABC):
         """
 
     def learn(self, point: Point, values: Sequence[float] | None) -> None:  # noqa: B027
-        """Hear what came of a point; when a sweep goes on, of those before too. Only adaptive searches have use for it.
+        """Called with the result of a point; in a resumed sweep, for earlier points too. Only adaptive searches use it.
 
         Args:
-            point: As it was proposed, or one that somebody else chose.
-            values: For each goal, what its trial reached; None if it failed, or was not tried.
+            point: A proposed point, or one chosen elsewhere.
+            values: For each goal, the value its trial reached; None if it failed, or was not tried.
         """

@@ -27,7 +27,7 @@ class Conf(SweepConf):
     needs: ClassVar[Rules] = (*SweepConf.needs, BEGINS.of("num_startup_trials"))
 
     num_trials: Annotated[int, Field(ge=1)] = 20
-    """Number of trials; raised later, the command goes on with the same sweep."""
+    """Number of trials. If raised later, the command resumes the same sweep."""
 
     num_startup_trials: Annotated[int, Field(ge=1)] = 20
     """Trials drawn at random before it begins to learn."""
@@ -48,7 +48,7 @@ class Search(base.Search):
         self._domain = Domain(lambda point: 0.0, {axis.name: _distribution(axis) for axis in axes})
         self._trials = Trials()
         self._asked: dict[Point, list[Any]] = {}
-        """What hyperopt has not been told of yet, by point."""
+        """Results not yet passed to hyperopt, by point."""
         self._number, self._num_again = -1, 0
         """Of the newest trial that was asked for, and how often it was asked for again."""
 

@@ -43,7 +43,7 @@ class Conf(SweepConf):
     needs: ClassVar[Rules] = (*SweepConf.needs, LEARNING.of("num_startup_trials"), BEGINS.of("num_startup_trials"))
 
     num_trials: Annotated[int, Field(ge=1)] = 20
-    """Number of trials; raised later, the command goes on with the same sweep."""
+    """Number of trials. If raised later, the command resumes the same sweep."""
 
     sampler: Annotated[str, *one_of(*SAMPLERS)] = "tpe"
     """What proposes: ``tpe``, ``random``, ``gp`` (a Gaussian process), ``cmaes`` (an evolution strategy for numbers,
@@ -76,7 +76,7 @@ class Search(base.Search):
         """Of the newest trial that was asked for."""
         self._space = {axis.name: _distribution(axis) for axis in axes}
         self._asked: dict[Point, list[Any]] = {}
-        """What Optuna has not been told of yet, by point."""
+        """Results not yet passed to Optuna, by point."""
         self._num_again = 0 if conf.sampler in EVOLVING else None
         """Number of trials of a sweep that is resumed which were proposed again; None where that is of no use."""
 
@@ -89,7 +89,7 @@ class Search(base.Search):
         from optuna import samplers
 
         startup = self.conf.num_startup_trials
-        # Trials that run count as bad ones (constant liar), so that those beside them try something else.
+        # Running trials are assumed to be bad (constant liar), so that parallel trials explore elsewhere.
         made = {
             "tpe": lambda: samplers.TPESampler(seed=seed, n_startup_trials=startup, constant_liar=True),
             "random": lambda: samplers.RandomSampler(seed=seed),

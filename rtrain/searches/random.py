@@ -18,7 +18,7 @@ class Conf(SweepConf):
     """Points drawn at random."""
 
     num_trials: Annotated[int, Field(ge=1)] = 20
-    """Number of trials; raised later, the command goes on with the same sweep."""
+    """Number of trials. If raised later, the command resumes the same sweep."""
 
 
 class Search(base.Search):

@@ -1,4 +1,4 @@
-"""Which searches there are: the files beside this one, and the entry points ``rtrain.searches``."""
+"""The available searches: the files next to this one, and the entry points ``rtrain.searches``."""
 
 from rtrain.plugins import PluginFiles
 

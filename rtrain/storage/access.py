@@ -11,7 +11,7 @@ from rtrain.storage.folders import DiskFolder, Folder, open_folder, read
 from rtrain.storage.stores import errors_named, is_temporary
 
 PATIENCE_SECONDS = 20.0
-"""How long a store that is busy or can't be reached is asked again, besides the time of the last request."""
+"""How long requests to a busy or unreachable store are retried, not counting the time of the last request."""
 PAUSE_SECONDS = 1.0
 
 T = TypeVar("T")

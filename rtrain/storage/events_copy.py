@@ -1,4 +1,4 @@
-"""events.jsonl in a store, where nothing can be appended to: in parts while a run goes on, whole at its ends."""
+"""events.jsonl in a store that can't append to files: in parts during a run, whole at its end."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from rtrain.storage.run_copy import DAMAGED
 from rtrain.storage.stores import errors_named
 
 LATELY_SECONDS = 120
-"""A run that was silent for longer is taken for dead, if the clocks of the machines are about right."""
+"""A run that was silent for longer is considered dead, if the machines' clocks are about right."""
 SILENCE_SECONDS = 2.5 * INTERVAL_SECONDS
 POLL_SECONDS = 1.0
 
@@ -160,11 +160,11 @@ def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None
 
     Args:
         run: The run.
-        into: The run directory, which must not be there.
-        notice: Hears of checkpoints that are damaged, and left out.
+        into: The run directory, which must not exist.
+        notice: Called with checkpoints that are damaged and left out.
 
     Raises:
-        RtrainError: The run directory is there, or a name in the store leads out of it.
+        RtrainError: The run directory exists, or a name in the store leads out of it.
         CheckpointError: All checkpoints are damaged.
         ConfigError: The store refuses or does not answer.
     """

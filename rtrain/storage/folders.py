@@ -17,14 +17,14 @@ from rtrain.runs.filesystem.plain_files import bounded, check_kind, make_inside,
 from rtrain.storage.stores import open_store, shown
 
 CHUNK_BYTES = 16 << 20
-"""What is read of a file at once, and what one request of a large upload holds."""
+"""Bytes per read of a file, and per request of a large upload."""
 READS = 5
 TIMEOUT_SECONDS = 15.0
 """How long a store may be silent in the middle of a request, which is then tried once more."""
 
 
 class Folder(Protocol):
-    """Files by their names below a URL. What a store refuses is raised as it says it."""
+    """Files by their names below a URL. A store's errors are raised unchanged."""
 
     url: str
     """As it may be shown: without user, password and options."""
@@ -49,7 +49,7 @@ class Folder(Protocol):
         """Return the names of the folders right below."""
 
     def delete(self, name: str) -> None:
-        """Delete a file, or everything below a name; what is not there is left at that."""
+        """Delete a file, or everything below a name; missing names are ignored."""
 
 
 def open_folder(url: str, *parts: str) -> Folder:
@@ -173,9 +173,9 @@ class StoreFolder:
 
 
 class WatchedFolder:
-    """A folder that tells when it took something: a file, a part of a large one that got further than before.
+    """A folder that reports each upload: a file, or a part of a large one that got further than before.
 
-    What is told may raise: the rest is not sent then.
+    The report may raise an exception: then the rest is not sent.
     """
 
     def __init__(self, folder: Folder, moved: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Keeps a copy in a store up to date beside the training, which never waits for it."""
+"""Keeps a copy in a store up to date during training, which never waits for it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Copy(Protocol):
         """Return the names of the checkpoints of this machine that are not in the store."""
 
     def has_news(self) -> bool:
-        """Tell whether there is something that should be sent at once."""
+        """Return whether there is something to send immediately."""
 
 
 def mirror_run(run_dir: Path, folder: Folder, retention: Retention, notice: Callable[[str], None]) -> Mirror:
@@ -79,7 +79,7 @@ def mirror_run(run_dir: Path, folder: Folder, retention: Retention, notice: Call
 
 
 class Mirror:
-    """A thread that keeps a copy in a store up to date, and tries again what fails, until it is told to end."""
+    """A thread that keeps a copy in a store up to date, retrying failures until stopped."""
 
     def __init__(self, make: Callable[[Folder], Copy], folder: Folder, notice: Callable[[str], None]) -> None:
         """Begin.
@@ -101,7 +101,7 @@ class Mirror:
 
         Args:
             timeout_seconds: How long the store may take nothing before the rest is given up.
-            hurry: Whether the rest is to be given up at once.
+            hurry: Whether to give up the rest immediately.
         """
         self._moved_at = time.monotonic()
         self._ending.set()
@@ -129,7 +129,7 @@ class Mirror:
                 if last:
                     return
                 self._wait_for_news()
-            except Exception as error:  # whatever a store raises: it is tried again as long as the run goes on
+            except Exception as error:  # whatever a store raises: it is retried until the run ends
                 if self._given_up.is_set():
                     return
                 self._note_failure(error)
@@ -169,17 +169,17 @@ class Mirror:
 
 
 def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> tuple[str, CopyState]:
-    """Copy a run that is over, as far as it is not there; return where to, and how that ended.
+    """Upload the missing files of an ended run; return the destination and the outcome.
 
     Args:
-        run_dir: The run directory, which nobody else may work on.
+        run_dir: The run directory, which no other process may be writing.
         storage: The store; None: the run's own, if this account wrote its config.
         notice: Takes a line for the user.
 
     Raises:
-        ConfigError: The run names no store, is another account's and would name one, or the store refuses.
+        ConfigError: The run names no store, is another account's and would name one, or the store refuses access.
         StrangeFileError: A link, a pipe or the like stands in the place of a file of the run.
-        RunInUseError: It goes on.
+        RunInUseError: It is in progress.
     """
     check_run_dir(run_dir)
     manifest = read_manifest(run_dir)

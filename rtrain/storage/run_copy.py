@@ -22,7 +22,7 @@ from rtrain.storage.folders import read_json as read_stored
 from rtrain.storage.small_files import SmallFiles
 
 NUM_THREADS = 4
-"""Files of a checkpoint that are sent at once."""
+"""Number of files of a checkpoint that are sent in parallel."""
 SMALL_FILES = ("config.yaml", "code.diff", "packages.txt", "labels.json", ".hydra/*")
 LOGS = ("logs/*",)
 DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -46,13 +46,13 @@ class RunCopy:
         self._run_dir, self._retention = run_dir, retention
         self._events = EventsCopy(folder, run_dir / "events.jsonl")
         self._stored: dict[str, dict[str, Any]] | None = None
-        """The records of the checkpoints that are there, by name; None before the store was asked."""
+        """The records of the checkpoints in the store, by name; None before the store was queried."""
         self._leftovers: set[str] = set()
         """Names of checkpoints of which there may be parts."""
         self._sending: dict[str, Any] = {}
         """The record of the checkpoint that is on its way."""
         self._done: set[str] = set()
-        """Its files that are there: what fails is not sent again from the beginning."""
+        """Its files in the store: after a failure, they are not sent again."""
         self.lost: dict[str, str] = {}
         """Checkpoints of this machine that can't be sent, and why."""
         self._small, self._logs = (SmallFiles(run_dir, folder, patterns) for patterns in (SMALL_FILES, LOGS))
@@ -66,7 +66,7 @@ class RunCopy:
             last: The run is over: send its logs too, and note in the manifest that the copy is complete.
 
         Raises:
-            Exception: What the store says; what was sent so far holds, and another call goes on from there.
+            Exception: The store's error. Files sent so far stay, and another call continues from there.
         """
         self._seen = self._version()
         if self._stored is None:
@@ -94,12 +94,12 @@ class RunCopy:
         return self._seen != before and self._next() is not None
 
     def _version(self) -> int:
-        """Return what changes with the manifest, which is written anew for every checkpoint and now and then."""
+        """Return what changes with the manifest, which is written again for every checkpoint and at intervals."""
         manifest = self._run_dir / MANIFEST
         return manifest.stat().st_mtime_ns if manifest.exists() else 0
 
     def _look(self) -> None:
-        """Ask the store what it has: a run that goes on, or whose driver was killed, has left something there."""
+        """List the content of the store: a resumed run, or one whose driver was killed, has left files there."""
         sizes = self.folder.sizes("checkpoints")
         found: dict[str, dict[str, Any]] = {}
         names = {name.split("/")[1] for name in sizes if name.count("/") > 1}
@@ -156,7 +156,7 @@ class RunCopy:
             self._begin(record)
             if not self._send_files(record, files):
                 return False
-        # Whoever goes on from it elsewhere has the events up to it, which were there before it was.
+        # A machine that resumes from it has the events up to it, because those were sent first.
         self._events.update()
         self.folder.put(f"{place}/{RECORD_NAME}", [final])
         if read(self.folder, f"{place}/{RECORD_NAME}") != final:
@@ -234,7 +234,7 @@ class RunCopy:
     def _send_manifest(self, *, last: bool = False) -> None:
         """Send the manifest; it lists what is in the store, and when it was known to.
 
-        Until all of a run that is over is there, it goes on for the store: whoever finds it has something left to do.
+        Until all files of an ended run are in the store, the manifest there says that the run is in progress.
         """
         manifest = self._local_manifest()
         if not last:

@@ -30,7 +30,7 @@ class SmallFiles:
         """Send those that have changed; links do not count as files of the folder.
 
         Raises:
-            Exception: What the store says; what was sent so far holds, and another call goes on from there.
+            Exception: The store's error. Files sent so far stay, and another call continues from there.
         """
         for path in (path for pattern in self._patterns for path in sorted(self._root.glob(pattern))):
             if path.is_file() and not path.is_symlink():

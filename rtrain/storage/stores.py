@@ -88,7 +88,7 @@ def s3_endpoint() -> str | None:
 
 @contextmanager
 def errors_named(url: str, key: str, kind: type[ConfigError] = ConfigError) -> Iterator[None]:
-    """Raise what a store says as an error of ``kind``, with the URL, the config key and the way out."""
+    """Raise a store's error as an error of ``kind``, with the URL, the config key and a hint."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""What happens to the run of a trial while nobody trains it: it ends, or takes another one's checkpoint."""
+"""Changes to the run of a trial while it is not training: it ends, or gets another trial's checkpoint."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | 
 def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> None:
     """Put a copy of another run's newest whole checkpoint into a run, and note it in the run's lineage.
 
-    Checkpoints of the run itself that are as far, or further, go: it goes on from the copy. Events stay each run's own.
+    The run's own checkpoints at the same or a later step are deleted: it resumes from the copy. Events are not copied.
 
     Args:
-        run_dir: The run, which nobody trains.
+        run_dir: The run, which is not training.
         source: The other one.
-        entry: What the run's lineage will hold, besides the checkpoint: ``time`` and ``changes``.
+        entry: The entry of the run's lineage, without the checkpoint: ``time`` and ``changes``.
 
     Raises:
         CheckpointError: There is none, or it can't be written.

@@ -15,12 +15,12 @@ from rtrain.training.preparation import Stages, load_dataset
 
 
 class Data:
-    """Reads datasets, and keeps those that trials to come need, as far as they fit into memory together.
+    """Reads datasets, and keeps those that later trials need, as far as they fit into memory together.
 
-    One that has been let go is read again where a trial needs it after all.
+    A released dataset is read again if a trial needs it after all.
 
     Args:
-        observer: Hears what is read.
+        observer: Notified of each dataset that is read.
         starting: The cluster, if there is one.
     """
 

@@ -24,12 +24,12 @@ Reported = Callable[[], "Sequence[str] | None"]
 
 
 def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objective]:
-    """Return what a sweep looks for; nothing if its config does not say it and nobody has to know beforehand.
+    """Return the goals of a sweep; none if its config has none and none are needed beforehand.
 
     Args:
         conf: The section ``sweep``.
-        probe: What the trials have in common. The metric of their best checkpoint is taken where one is needed.
-        reported: What trials report, for messages.
+        probe: The common part of the trials. The metric of their best checkpoint is used if one is needed.
+        reported: The metrics that trials report, for messages.
 
     Raises:
         ConfigError: There are not as many modes as metrics, or modes alone, or the direction of a metric isn't known.

@@ -8,7 +8,7 @@ from statistics import fmean
 from rtrain.config.value_types.numeric import is_number
 
 MAX_GROUPS = 4
-"""Groups that the values of a parameter are put in by size, where most trials have a value of their own."""
+"""Number of groups for the values of a parameter, by size, if most trials have different values."""
 FEWEST_MORE = 3
 """Trials beyond the number of groups, below which chance says more than a parameter."""
 
@@ -17,11 +17,11 @@ def importance(columns: Mapping[str, Sequence[str]], values: Sequence[float]) ->
     """Return the share of the variance of ``values`` that each parameter explains, from 0 to 1, greatest first.
 
     It is epsilon squared of a one-way analysis of variance (Kelley, "An Unbiased Correlation Ratio Measure", 1935),
-    which expects nothing of a parameter that does not matter. What parameters do only together is not in it.
+    whose expectation is zero for a parameter without effect. Interactions of parameters are not included.
 
     Args:
         columns: By parameter, its value in each trial.
-        values: What each trial reached.
+        values: The result of each trial.
 
     Returns:
         By parameter; None where there are too few trials to tell.

@@ -1,4 +1,4 @@
-"""What whoever watches a sweep hears of it."""
+"""The interface of observers of a sweep."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class SweepObserver(Protocol):
     """Someone who watches a sweep live."""
 
     def stage(self, name: str) -> None:
-        """Hear what is done now."""
+        """Called when the sweep starts something."""
 
     def notice(self, text: str) -> None:
-        """Hear something that the user should know, in one line."""
+        """Called with one line that the user should know."""
 
     def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
-        """Hear that trials will start, and how many there are at most."""
+        """Called before trials start, with their maximum number."""
 
     def trial_changed(self, trial: Trial) -> None:
-        """Hear that a trial starts, reports, or is over."""
+        """Called when a trial starts, reports, or ends."""
 
     def printed(self, text: str) -> None:
         """Take lines to show that the workers of trials have printed."""
 
     def sweep_ended(self, record: SweepRecord) -> None:
-        """Hear that the sweep is over."""
+        """Called when the sweep has ended."""

@@ -40,9 +40,9 @@ class Planner:
     """Makes trials of the points that a search proposes.
 
     Args:
-        trials: What the command asks for.
+        trials: The trials of the command.
         search: Proposes points.
-        record: The trials that are there.
+        record: The existing trials.
     """
 
     def __init__(self, trials: Trials, search: Search, record: SweepRecord) -> None:
@@ -54,7 +54,7 @@ class Planner:
         self._there = {one.name.partition("-")[2]: one for one in record.trials}
         self._proposed, self._has_more = 0, True
         self.changing: frozenset[str] = frozenset()
-        """Keys of the config that differ between trials, where a scheduler changes them in runs that go on."""
+        """Keys of the config that differ between trials, where a scheduler changes them in resumed runs."""
 
     def next(self) -> tuple[Trial, Plan] | None:
         """Return the next trial that the search proposes, composed and checked; None if there are no more.
@@ -90,7 +90,7 @@ class Planner:
         return tuple(axis.draw(rng) for axis in self._trials.axes)
 
     def known(self) -> Iterator[tuple[Trial, Plan]]:
-        """Yield the trials that are there already, composed and checked.
+        """Yield the existing trials, composed and checked.
 
         Raises:
             ConfigError: The config has changed since.
@@ -167,7 +167,7 @@ class Planner:
         return replace(plan, may_change=self.changing)
 
     def check_changes(self) -> None:
-        """Check that a run can go on with other values of all that is varied.
+        """Check that a run can resume with other values of all varied keys.
 
         Raises:
             ConfigError: It can't; names the key.
@@ -188,7 +188,7 @@ class Planner:
 
 
 def of_trial(error: ConfigError, overrides: Sequence[str], what: str) -> ConfigError:
-    """Return a mistake that says of which trial it is."""
+    """Return an error that names its trial."""
     words = as_typed([mask_word(word) for word in overrides])
     message = f"{error.message}\n  in {what}: {words}"
     if isinstance(error, TargetError):  # the session names the place
@@ -201,7 +201,7 @@ def _is_below(key: str, part: str) -> bool:
 
 
 def _reorder_points(record: SweepRecord, trials: Trials) -> None:
-    """Put the points of trials that are there into the order of the axes, which may stand in another one now."""
+    """Put the points of existing trials into the order of the axes, which may have changed."""
     before, now = record.axes_before, [axis.name for axis in trials.axes]
     if record.trials and sorted(before) != sorted(now):
         raise ConfigError(
@@ -298,7 +298,7 @@ def _built_of(composed: Composed) -> str:
 
 
 def _check_places(composed: Composed, cluster: Cluster) -> None:
-    """Refuse a trial that would wait for its room forever, because its strategy binds.
+    """Refuse a trial that would wait for its resources forever, because its strategy is strict.
 
     Raises:
         NotEnoughResourcesError: The nodes are too few, or too small.

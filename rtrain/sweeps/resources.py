@@ -1,7 +1,6 @@
-"""What is free on the nodes of a cluster, so that a trial starts only where all of its workers fit at once.
+"""Free resources on the nodes of a cluster, so that a trial starts only where all of its workers fit together.
 
-Nothing else keeps trials from waiting for each other forever: a trial that held half of what it needs while another one
-held the other half.
+This prevents deadlocks, in which a trial holds half of its resources and another trial holds the other half.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class ResourceRequest:
     strategy: str = "PACK"
     """As Ray places them: ``STRICT_PACK`` and ``STRICT_SPREAD`` bind, the others are wishes."""
     most: int = 0
-    """How many workers it takes where there is room, if that is more."""
+    """Number of workers if resources allow, when that is more."""
 
 
 def shape_of(composed: Composed, *, own_cluster: bool) -> ResourceRequest:
-    """Return the room that a trial needs."""
+    """Return the resources that a trial needs."""
     scaling = composed.conf.scaling
     worker = tuple(sorted(worker_resources(scaling).items()))
     fewest, most = fewest_and_most(scaling, own_cluster=own_cluster)
@@ -72,10 +71,10 @@ class ResourceTracker:
         return next(filter(self._has_room, wider), shape)
 
     def take(self, owner: Hashable, shape: ResourceRequest) -> list[Hashable]:
-        """Reserve the room of all workers; return the node of each.
+        """Reserve the resources of all workers; return the node of each.
 
         Raises:
-            ValueError: There is no room.
+            ValueError: Not enough resources are free.
         """
         places = self._places(shape)
         if places is None:
@@ -114,9 +113,9 @@ class ResourceTracker:
 
 
 class JoinedResourceTracker(ResourceTracker):
-    """The room on a cluster that others use as well, and whose nodes come and go.
+    """The resources of a cluster that others use as well, and whose nodes come and go.
 
-    What the cluster says is late: what was taken a moment ago is not held yet, and what was given back still is.
+    The cluster reports late: resources taken a moment ago are still free in it, and released ones still held.
 
     Args:
         look: Returns the total and the available resources of the nodes that there are.
@@ -131,14 +130,14 @@ class JoinedResourceTracker(ResourceTracker):
         """What others hold, by resource."""
 
     def fits(self, shape: ResourceRequest) -> bool:
-        """Look at the cluster, and tell whether all workers have room now, besides what others hold."""
+        """Query the cluster, and return whether all workers fit now, given what others hold."""
         if time.monotonic() - self._looked_at > LOOK_SECONDS:
             self._follow(*self._look())
             self._looked_at = time.monotonic()
         return self._has_room(shape)
 
     def take(self, owner: Hashable, shape: ResourceRequest) -> list[Hashable]:
-        """Reserve the room of all workers; return the node of each."""
+        """Reserve the resources of all workers; return the node of each."""
         self._took_at = time.monotonic()
         return super().take(owner, shape)
 

@@ -1,4 +1,4 @@
-"""The scheduler of a sweep: what it hears of trials, and what becomes of what it says."""
+"""The scheduler of a sweep: passes it the reports of trials, and carries out its decisions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Judge:
         """Trials that took another one's checkpoint, with changed values, and have reported nothing since."""
 
     def add(self, trial: Trial) -> None:
-        """Tell of a trial that there will be."""
+        """Add a future trial."""
         if self._scheduler is not None:
             self._scheduler.add(trial.number, trial.point_now(self._trials.axes))
 
@@ -50,7 +50,7 @@ class Judge:
             self._scheduler.complete()
 
     def remember(self) -> None:
-        """Tell of what there is already, in the order in which it happened, and do what was decided before a kill."""
+        """Pass on all existing reports in their order, and carry out decisions made before a kill."""
         past: list[tuple[str, bool, int, Event | Exploit]] = []
         for trial in self._record.trials:
             last = self._last_step(trial)
@@ -91,7 +91,7 @@ class Judge:
             trial.status, trial.reason = "stopped", decision.reason
 
     def _last_step(self, trial: Trial) -> float:
-        """Return the step of the last report that counts: later ones come again where a trial goes on."""
+        """Return the step of the last report that counts: later ones come again when a trial resumes."""
         if trial.status in (*OVER, "paused"):
             return math.inf
         checkpoint = latest_checkpoint(self._record.folder / trial.name)
@@ -152,7 +152,7 @@ class Judge:
             self._scheduler.ended(trial.number)
 
     def decide(self) -> list[Trial]:
-        """Return paused trials that are decided on by now: ``planned``, if they go on, or ``stopped``."""
+        """Return paused trials with a decision: ``planned``, if they continue, or ``stopped``."""
         decided = []
         while self._scheduler is not None and (found := self._scheduler.decide_paused()) is not None:
             number, decision = found
@@ -171,9 +171,9 @@ class Judge:
         return decided
 
     def _carry_out(self, trial: Trial) -> None:
-        """Do with the run of a trial what was decided, unless it is done: end it, or give it another one's checkpoint.
+        """Carry out the decision on the run of a trial, unless done: end it, or give it another trial's checkpoint.
 
-        Nobody trains it, or the one that it gets the checkpoint of.
+        Neither it nor the source of the checkpoint may be training.
         """
         folder = self._record.folder
         if not trial.lineage and trial.status != "stopped":

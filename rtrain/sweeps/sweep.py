@@ -1,4 +1,4 @@
-"""``--multirun``: plan all trials, train as many at once as fit, keep the record. The table of contents of a sweep."""
+"""``--multirun``: plan all trials, train as many in parallel as fit, keep the record. The outline of a sweep."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from rtrain.sweeps.unjudged import MetricNotes
 
 NO_RESOURCES = NoRoomError.__name__
 OVERTAKING = 8
-"""How many trials may start before one that waits for more room; then they wait for it."""
+"""How many trials may start before one that waits for more resources; then they wait for it."""
 
 
 def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = None) -> SweepRecord:
-    """Train the trials that a command asks for, as far as they are not there yet, and return the record.
+    """Train the trials of a command that have not ended yet, and return the record.
 
     Args:
         session: The command.
-        observer: Hears how it goes.
-        folder: Of the sweep that is to go on; None: as the command says.
+        observer: Notified of the progress.
+        folder: Folder of the sweep to resume; None: as in the command.
 
     Raises:
         ConfigError: Something is wrong with a trial, or the cluster is too small for one; none has started.
@@ -88,8 +88,8 @@ class Sweep:
     """The trials of one command, from plan to result.
 
     Args:
-        trials: What the command asks for.
-        observer: Hears how it goes.
+        trials: The trials of the command.
+        observer: Notified of the progress.
         starting: The cluster; None: they are trained in this process, one after the other.
     """
 
@@ -106,7 +106,7 @@ class Sweep:
         if scheduler is not None and (idle := decides_nothing(scheduler)):
             observer.notice(idle)
         self._is_steered = self._search.adaptive or scheduler is not None
-        """What becomes of trials is decided while the sweep goes on."""
+        """Whether trials continue is decided during the sweep."""
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = opened_record(trials, self._search, facts, observer.notice)
         self.record.judge_by(goals)
@@ -162,7 +162,7 @@ class Sweep:
         return trial.status == "failed" or not (waits or trial.status in OVER)
 
     def _check_values(self) -> None:
-        """Check each value that a search may propose once, and both ends of intervals: nobody knows its trials yet."""
+        """Check each value that a search may propose once, and both ends of intervals: its trials are not known yet."""
         for point in self._planner.samples():
             words = self._trials.words(point)
             with named(words, "a trial"):
@@ -171,7 +171,7 @@ class Sweep:
                     self._checks.check(plan.composed)
 
     def _remember(self) -> None:
-        """Tell search and scheduler of the trials that are there."""
+        """Pass the existing trials to search and scheduler."""
         catch_up(self.record, self._scheduler_name, self._observer.notice)
         self._judge.remember()
         for trial in self.record.trials:
@@ -250,7 +250,7 @@ class Sweep:
             self._pool.stop(number, status, reason)
 
     def _fill(self) -> None:
-        """Start trials while there is room."""
+        """Start trials while resources are free."""
         limit = self._pool.most_at_once or self._conf.max_concurrent
         while limit is None or len(self._running) < limit:
             self._decide_paused()
@@ -275,7 +275,7 @@ class Sweep:
         return True
 
     def _decide_paused(self) -> None:
-        """Take up paused trials that go on, in front of those that have not begun, and end those that don't."""
+        """Queue paused trials that continue before those that have not begun, and end those that do not continue."""
         decided = self._judge.decide()
         self._queue[:0] = [trial for trial in decided if trial.status == "planned"]
         for trial in decided:
@@ -284,7 +284,7 @@ class Sweep:
             self._observer.trial_changed(trial)
 
     def _start_one(self) -> bool:
-        """Start the first trial for which there is room; not too many before one that needs more."""
+        """Start the first trial whose resources are free, but not too many before one that needs more."""
         candidates = self._queue[: OVERTAKING + 1] if self._overtaken < OVERTAKING else self._queue[:1]
         for place, trial in enumerate(candidates):
             if trial.number not in self._plans:
@@ -360,7 +360,7 @@ class Sweep:
         self._observer.trial_changed(trial)
 
     def _may_start_again(self, trial: Trial, why: str) -> bool:
-        """Put a trial whose process has died, or that had no room, in front, unless that was too often."""
+        """Queue a trial whose process died, or whose resources were taken, first, unless that happened too often."""
         trial.num_deaths += 1
         if self._ending is not None:
             trial.status = "interrupted"

@@ -46,12 +46,12 @@ class Task:
 def train_trial(
     task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest, group: Group | None = None
 ) -> dict[str, Any] | None:
-    """Train a trial, or go on with it; return ``type`` and ``message`` of what it failed by, or None.
+    """Train or resume a trial; return ``type`` and ``message`` of its failure, or None.
 
     Args:
         task: The trial.
         dataset: Its data.
-        observer: Hears how it goes.
+        observer: Notified of the progress.
         stop: Says when it is to end.
         group: The workers that train it, if it needs several.
     """
@@ -98,7 +98,7 @@ def begun(composed: Composed, observer: Observer, may_change: Collection[str] = 
 
     Args:
         composed: The trial.
-        observer: Hears what is special about it.
+        observer: Notified of anything unusual.
         may_change: Keys that may have other values than when it was begun.
     """
     there = (composed.run_dir / MANIFEST).exists()
@@ -115,7 +115,7 @@ class PausingObserver:
         return getattr(self._observer, name)
 
     def event(self, event: Event) -> None:
-        """Tell it on, and look whether it is the one."""
+        """Pass the report on, and stop the run if it is the one to pause at."""
         self._observer.event(event)
         length = event.step if self._pause.unit == "steps" else event.epoch
         if length >= self._pause.length and self._pause.metric in event.metrics:

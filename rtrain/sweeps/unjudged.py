@@ -1,4 +1,4 @@
-"""What is said of a sweep where nothing tells how good its trials are: which key does, and what it may name."""
+"""The text for a sweep without a measure of its trials: which key sets it, and its possible values."""
 
 from __future__ import annotations
 

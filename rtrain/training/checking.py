@@ -11,11 +11,11 @@ from rtrain.training.preparation import check_whole_job
 def check_session(
     session: Session, observer: Observer, *, multirun: bool = False, with_data: bool = True
 ) -> Job | None:
-    """Check what ``session`` asks for as far as can be without training, and return the job; of a sweep, its first one.
+    """Check the request of ``session`` as far as possible without training, and return its job; of a sweep, the first.
 
     Args:
         session: What the user asks for.
-        observer: Hears what is done, and what the user should know.
+        observer: Notified of each step, and of anything the user should know.
         multirun: Whether a sweep is asked for.
         with_data: Read the data, and build and try what is to be trained; else check the config alone, and return None.
 

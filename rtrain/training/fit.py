@@ -67,9 +67,9 @@ def fit_session(
 
     Args:
         session: What the user asks for.
-        observer: Hears how it goes.
-        cluster: Where to train, if workers are wanted; None: on a cluster of its own.
-        resumed: The run to go on with; None: as ``run.resume`` says.
+        observer: Notified of the progress.
+        cluster: Where to train, if workers are wanted; None: on a new cluster.
+        resumed: The run to resume; None: as ``run.resume`` says.
     """
     composed = session.check()
     for notice in composed.notices:
@@ -87,8 +87,8 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
     Args:
         ready: The job.
         run_dir: Where it is recorded.
-        observer: Hears how it goes.
-        resumption: The run to go on with, in ``run_dir``.
+        observer: Notified of the progress.
+        resumption: The run to resume, in ``run_dir``.
     """
     if resumption is not None:
         ready = replace(ready, job=replace(ready.job, strange=resumption.strange))

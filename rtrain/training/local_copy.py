@@ -1,4 +1,4 @@
-"""Bring runs here that ``run.storage`` has, because another machine began them or went on with them."""
+"""Fetch runs from ``run.storage`` that another machine began or resumed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _check_same(run: StoredRun, run_dir: Path) -> None:
 
 
 def catch_up(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> None:
-    """Take what ``run.storage`` has of a run if another machine went on with it.
+    """Fetch a run from ``run.storage`` if another machine resumed it.
 
     Raises:
         RunInUseError: It still does.
@@ -82,11 +82,11 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
 
     Args:
         run: Its folder or URL.
-        notice: Hears what is done.
+        notice: Called with a line about each step.
         trust: Bring it, even if another account wrote it.
 
     Raises:
-        ConfigError: There is no run at the URL, or it is somebody else's; nothing was brought.
+        ConfigError: There is no run at the URL, or it is another user's; nothing was fetched.
         RunInUseError: Another machine works on it.
     """
     if not is_url(run):

@@ -43,14 +43,14 @@ from rtrain.trainers.loops.directions import check_directions
 from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_about, refuse_pickles
 
 DATA_CPUS = 2
-"""Logical CPUs kept free for Ray Data beside workers that would hold them all."""
+"""Logical CPUs kept free for Ray Data if the workers would otherwise hold them all."""
 
 
 class Stages(Protocol):
-    """Someone who hears what is done."""
+    """An observer of the preparation."""
 
     def stage(self, name: str) -> None:
-        """Hear what is done now, e.g. ``reading digits``."""
+        """Called when something starts, e.g. ``reading digits``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
 
     Args:
         composed: The job.
-        observer: Hears what is done.
+        observer: Notified of each step.
         shared: The cluster to train on, where the caller keeps one for several runs.
 
     Raises:
@@ -113,7 +113,7 @@ def check_whole_job(
 
     Args:
         composed: The job.
-        observer: Hears what is done.
+        observer: Notified of each step.
         starting: The cluster, which some sources read with.
 
     Raises:
@@ -159,7 +159,7 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
 
     Args:
         composed: The job.
-        observer: Hears that it is read.
+        observer: Notified when reading begins.
         starting: The cluster, which some sources read with.
 
     Raises:
@@ -199,8 +199,8 @@ def check_job(
     Args:
         composed: The job.
         dataset: Its data.
-        observer: Hears what is done.
-        tried: What it trains has been built and run before.
+        observer: Notified of each step.
+        tried: Whether the model has been built and run before.
 
     Raises:
         ConfigError: The plugin can't.
@@ -327,11 +327,11 @@ def _describe(composed: Composed, dataset: Dataset | None) -> CheckpointMetadata
 
 
 def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: Sequence[str]) -> None:
-    """Compare what the workers of a job ask for with what the cluster has.
+    """Compare the resources that a job's workers request with those of the cluster.
 
     Args:
         job: The job.
-        plugin: Its plugin, which may have Ray Data read beside the workers.
+        plugin: Its plugin, which may have Ray Data read in addition to the workers.
         cluster: Where they are to be. One that is shared trains a single worker in a process that reads by itself.
         command: The command line, for one that fits.
 

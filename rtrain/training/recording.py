@@ -53,7 +53,7 @@ def recorded(
     Raises:
         RunInUseError: Another process writes it.
         StrangeFileError: A link, a pipe or the like stands where a run writes.
-        ConfigError: The data are not those of the run that is to go on.
+        ConfigError: The data are not those of the run to resume.
     """
     began = time.monotonic()
     callbacks = make_callbacks(prepared.composed.conf.run.callbacks, prepared.composed.builder)
@@ -175,7 +175,7 @@ def _noticing(prepared: Prepared, recorder: Recorder) -> Callable[[str], None]:
 
 
 def _patience(prepared: Prepared) -> tuple[float, Callable[[], bool]]:
-    """Return how many seconds to wait for what is told of a run, and whether one more signal has ended the waiting."""
+    """Return how many seconds to wait for pending reports of a run, and whether another signal has ended the wait."""
     before = prepared.stop.num_signals
     return prepared.composed.conf.run.loggers_timeout_seconds, lambda: prepared.stop.num_signals > before
 
@@ -195,7 +195,7 @@ def _end_trackers(trackers: Trackers | None, stop: StopRequest, recorder: Record
 
 
 def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:
-    """Carry on the record of a run that goes on, and say what is different from before."""
+    """Continue the record of a resumed run, and report the differences."""
     info = None if prepared.job.dataset is None else prepared.job.dataset.info
     notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
     before, changes = resumption.manifest, describe_changes(resumption.changed)
@@ -276,7 +276,7 @@ def _num_workers(scaling: ScalingConf, cluster: Cluster | None) -> dict[str, int
 
 
 def tell_missing_goals(manifest: Manifest, conf: RunConf, observer: Observer) -> None:
-    """Tell of metrics that were to end a finished run, or to choose its best checkpoint, and were never reported.
+    """Report metrics that were to end a finished run, or to choose its best checkpoint, and were never reported.
 
     Most trainers know what they will report and refuse such a name before or at the first evaluation; a loop of the
     user's does not.

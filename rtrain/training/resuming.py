@@ -1,4 +1,4 @@
-"""Go on with a run: which one, and whether the config of now can."""
+"""Resume a run: which one, and whether the current config allows it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COUNTS = {"trainer.max_epochs": "epoch", "trainer.max_steps": "step", "trainer.n
 
 @dataclass(frozen=True, kw_only=True)
 class Resumption:
-    """A run that is to go on."""
+    """A run to resume."""
 
     run_dir: Path
     manifest: Manifest
@@ -98,12 +98,12 @@ def find_resumption(
     notice: Callable[[str], None] = lambda _: None,
     may_change: Collection[str] = (),
 ) -> Resumption | None:
-    """Return the run to go on with, or None for a new one. One that ``run.storage`` has is brought here.
+    """Return the run to resume, or None for a new one. A run that ``run.storage`` has is fetched.
 
     Args:
-        composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given. Its ``run.init_from`` is
-            forgotten where a run goes on, which has weights of its own.
-        wanted: The run to go on with.
+        composed: The current config; its ``run.resume`` decides unless ``wanted`` is given. Its ``run.init_from`` is
+                dropped when a run resumes, because that run has its weights.
+            wanted: The run to resume.
         notice: Takes a line for the user.
         may_change: Keys that may have other values in ``wanted``, beyond those that its trainer lets change.
 
@@ -158,7 +158,7 @@ def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resump
 
 
 def refused(resumption: Resumption) -> list[str]:
-    """Return the changed keys that a run can't go on with."""
+    """Return the changed keys that prevent a run from resuming."""
     trainer = trainer_of(resumption.manifest.config["trainer"])
     wrong = [key for key in resumption.changed if not may_change_anyway(key, trainer.resumable)]
     lengths = [] if _schedule(resumption) is None else _lengths(resumption)
@@ -183,7 +183,7 @@ def _schedule(resumption: Resumption) -> str | None:
 
 
 def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
-    """Tell whether any run may go on with another value of a key."""
+    """Return whether any run may resume with another value of a key."""
     section, _, rest = key.partition(".")
     if key in FIXED:
         return False
@@ -236,12 +236,12 @@ def _home(composed: Composed) -> Path:
 
 
 def _unfinished(composed: Composed) -> Iterator[Resumption]:
-    """Yield the runs below the run's name that were cut off and that nobody works on, the newest first."""
+    """Yield the interrupted runs below the run's name that no process works on, newest first."""
     found = {}
     for path in _home(composed).glob(f"[!.]*/{FILE_NAME}"):
         try:
             found[path.parent.name] = _open(path.parent, composed)
-        except RtrainError:  # one that can't be read can't go on
+        except RtrainError:  # an unreadable run can't be resumed
             continue
     for twin in in_store(composed.conf.run):
         try:

@@ -83,11 +83,11 @@ def gc(
 
 
 def _ask(question: str, yes: bool) -> None:
-    """Go on if the user says yes.
+    """Return if the user confirms.
 
     Raises:
-        ConfigError: Nobody can be asked.
-        typer.Exit: The user says no.
+        ConfigError: There is no terminal to ask on.
+        typer.Exit: The user declines.
     """
     if yes:
         return

@@ -123,7 +123,7 @@ class HydraApp:
         with flag_override(cfg, ["struct", "readonly"], False):
             del cfg["hydra"]
         hydra._set_parent(None)
-        # The classes of the schemas are made anew in each process: plain data can be sent to others.
+        # Each process creates the schema classes again, so only plain data can be sent to other processes.
         return HydraJob(plain(cfg, unresolved), hydra, gate, env)
 
     @contextmanager

@@ -124,7 +124,7 @@ def _unresolved(node: Any) -> Any:
 
 
 def _literal(node: Any) -> Any:
-    """Return plain data as OmegaConf takes it for itself: what looks like a reference is text."""
+    """Return plain data as OmegaConf stores it, with everything that looks like a reference escaped as text."""
     if isinstance(node, dict):
         return {key: _literal(value) for key, value in node.items()}
     if isinstance(node, list):

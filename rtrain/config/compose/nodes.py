@@ -12,7 +12,7 @@ Container = DictConfig | ListConfig
 
 def children(node: Container) -> Iterator[tuple[str, Any, Node]]:
     """Yield (name, key, child) of all children; none where the node is null, missing or a reference."""
-    content: Any = node.__dict__["_content"]  # node._get_node(key) checks each key anew, and takes ten times as long
+    content: Any = node.__dict__["_content"]  # node._get_node(key) checks each key again and is ten times slower
     if isinstance(content, str) or content is None:
         return
     for key, child in list(content.items() if isinstance(content, dict) else enumerate(content)):

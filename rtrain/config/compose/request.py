@@ -272,7 +272,7 @@ def prepare(
 
 
 def _localized(word: str, folder: Path) -> str:
-    """Return ``hydra.searchpath=[...]`` with the addresses of rtrain's own config source; other words unchanged."""
+    """Return ``hydra.searchpath=[...]`` with the addresses of rtrain's config source. Other words are unchanged."""
     sign, key, value = split_word(word)
     if key != "hydra.searchpath" or not value or not value.startswith("["):
         return word

@@ -96,7 +96,7 @@ def put_job(cfg: DictConfig, folder: Path) -> None:
 
 @contextmanager
 def _hydra_apart(cfg: DictConfig) -> Iterator[None]:
-    """Take the node ``hydra`` out while the block runs: it is no part of the job, which can't refer to it."""
+    """Take the node ``hydra`` out while the block runs: the job does not contain it and can't refer to it."""
     content = cfg.__dict__["_content"]
     hydra = content.pop("hydra")
     try:
@@ -110,7 +110,7 @@ def resolve(cfg: DictConfig) -> dict[str, Any]:
 
     Raises:
         MissingValuesError: Values are ``???``; with all keys that have to be given.
-        UnresolvedError: Interpolations refer to what is not there.
+        UnresolvedError: Interpolations refer to keys that do not exist.
     """
     with _hydra_apart(cfg):
         if missing := list(_missing(cfg)):

@@ -128,7 +128,7 @@ def with_params(space: Space, loader: Any, params: dict[str, Any], seed: int) ->
     It takes the sign that the key has without the command line: trials are known by their overrides.
 
     Raises:
-        ConfigError: What stands there is no range of values.
+        ConfigError: A value is not a range of values.
     """
     mine = {axis.name for axis in space.axes} | {_key(word) for word in space.fixed}
     found: list[Axis] = []

@@ -1,4 +1,4 @@
-"""One thing that is wrong, and the way out."""
+"""One error, and a hint how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Hydra and OmegaConf say while composing, with its place and a way out."""
+"""Errors that Hydra and OmegaConf raise while composing, with their location and a hint."""
 
 from __future__ import annotations
 

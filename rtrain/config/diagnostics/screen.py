@@ -1,4 +1,4 @@
-"""How a config error looks: the message, the line of the file or the word of the command, and the way out."""
+"""The text of a config error: the message, the line of the file or the word of the command, and a hint."""
 
 from __future__ import annotations
 

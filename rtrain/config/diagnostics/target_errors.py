@@ -96,7 +96,7 @@ def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None
     named = class_called(value, homes_of(dict(wrong.keys.confs).get("trainer"), error.key))
     parser = OverridesParser.create(config_loader=wrong.request.app.loader)
     begun = first_of(node_at(wrong.composed, whole), value)
-    others = [one for one in rewritten(value) if one != f"[{value}]" or not value.isidentifier()]  # a word is no list
+    others = [one for one in rewritten(value) if one != f"[{value}]" or not value.isidentifier()]  # no list of a word
     for meant in (*([begun] if begun else []), *others, f"{{_target_: {named or value}}}"):
         with suppress(HydraException):
             found = parser.parse_override(f"x={meant}").value()

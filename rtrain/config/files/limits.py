@@ -1,4 +1,4 @@
-"""How large a YAML file may be: known without Hydra, so that commands that read none start at once."""
+"""Size limits of a YAML file. They need no Hydra, so that commands that read no file start immediately."""
 
 MAX_BYTES = 1_000_000
 """Of a file."""

@@ -1,4 +1,4 @@
-"""Where configs are: the file that a command names, the folders beside it, the project around it."""
+"""Where configs are: the file that a command names, the folders next to it, the project around it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
 CONFIG = "config"
-"""Name of the config of a folder that is a project of its own."""
+"""Name of the config of a folder that is a separate project."""
 PROJECT_MARKS = ("pyproject.toml", ".git")
 
 
@@ -53,7 +53,7 @@ def builtin_config_dir() -> Path:
 
 
 def builtin_dir(name: str) -> Path:
-    """Return the folder ``configs`` or ``recipes``: inside the package when installed, beside it in a checkout."""
+    """Return the folder ``configs`` or ``recipes``: inside the package when installed, next to it in a checkout."""
     package = Path(__file__).resolve().parents[2]
     installed = package / name
     return installed if installed.is_dir() else package.parent / name

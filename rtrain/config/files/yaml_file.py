@@ -62,7 +62,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
     """Return the mapping in ``path`` as plain data, and the file with its lines.
 
     Raises:
-        ConfigError: The file can't be read, is no YAML, is too big once expanded, or is no mapping.
+        ConfigError: The file can't be read, is not YAML, is too big once expanded, or is not a mapping.
     """
     data, file = _parsed(path, _read_text(path))
     return pickle.loads(data), file

@@ -15,7 +15,7 @@ _PORT = re.compile(rf"[^/:@]*:{_NUMBER}(?:[/?#\s'\"]|\Z)")
 _HOST = re.compile(r"localhost:|[^/:@]*\.[^/:@]*:|[^/:@]*:\d{4}")
 """A server's name or address; a word without a dot, and a number of few digits, may be a user and a password."""
 _AND_MORE = re.compile(r"@[\w.\-]+(?::\d+)?[/\s]")
-"""A host, where a password seems to go on to a later ``@``: of a version of pip's, or of an address in a text."""
+"""A host, where a later ``@`` looks like the end of a password: one of a pip version, or of an address in a text."""
 _PATH = re.compile(r"[^:@]*[/?#\s'\"]")
 """What begins with a server alone, or a bucket: a later ``@`` is part of the path."""
 _NAME = re.compile(r"(^|[?&#;\s'\"])([+~]*[\w.\-\[\]%@/]+)=")
@@ -81,7 +81,7 @@ def _users(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_user(text: str, scheme: str) -> bool:
     """Tell whether what stands between the scheme of a URL and an ``@`` is a user, with a password or without."""
-    if ":" not in text:  # Azure's container, and gs://anonymous@, are no users
+    if ":" not in text:  # Azure's container, and gs://anonymous@, are not users
         return bool(text) and not _PATH.match(text) and not scheme.startswith("abfs") and text != "anonymous"
     is_address = text.startswith("[")
     return (

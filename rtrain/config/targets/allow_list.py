@@ -45,7 +45,7 @@ def use_project_root(root: str | Path) -> None:
 
 
 def project_roots() -> list[Path]:
-    """Return the folders that ``use_project_root`` was told."""
+    """Return the folders passed to ``use_project_root``."""
     return [Path(one) for one in sys.path if isinstance(one, ProjectPath)]
 
 

@@ -48,7 +48,7 @@ class Builder:
 
         Args:
             module: Of the target.
-            roots: Folders of the user's own modules; None: those of the projects in use.
+            roots: Folders of the user's modules; None: those of the projects in use.
         """
         return is_allowed(module, self.allow, roots) if self.trusted else is_framework(module)
 
@@ -60,7 +60,7 @@ class Builder:
             where: The config key that holds the path, for messages.
 
         Raises:
-            ConfigError: The path is not allowed, is not there, or its module fails to import.
+            ConfigError: The path is not allowed, does not exist, or its module fails to import.
         """
         self.refuse_unless_allowed(path, where)
         module, names = import_longest(path.replace(":", "."), where)
@@ -85,7 +85,7 @@ class Builder:
             num_arguments: How many it will be called with; None: it takes what it wants.
 
         Raises:
-            ConfigError: It is not there, is no function, or can't be called like that.
+            ConfigError: It does not exist, is not a function, or can't be called like that.
         """
         function = self.locate(path, where)
         if not callable(function):

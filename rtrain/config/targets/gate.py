@@ -1,6 +1,6 @@
-"""The one gate: whatever is called, opened or set because a config says so is checked here, resolved, by one list.
+"""The one gate: everything that a config calls, opens or sets is checked here, after resolving, against one list.
 
-What is checked is plain data, and what is checked is used: a second look at a reference could find another value.
+The checked plain data is also the data that is used: resolving a reference again could give another value.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _import(name: str, where: str, path: str) -> ModuleType:
 
 
 def _module_hint(name: str, path: str) -> str:
-    """Return where a module may come from: a package of an unknown name may be anybody's."""
+    """Return where a module may come from: anyone may publish a package with an unknown name."""
     if name in FRAMEWORKS:
         return "  " + to_try(f"pip install {name}", f"  or check the spelling of {path}")
     return f"  put {name}.py into the project's folder, install its package, or check the spelling of {path}"

@@ -1,4 +1,4 @@
-"""Names of rtrain's own that configs and runs of older versions hold, and what they are called now."""
+"""Old names in rtrain that configs and runs of older versions contain, and their new names."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 CHUNK_BYTES = 64 << 20
-"""Inputs that are read at once where rows are read in order."""
+"""Number of inputs per read where rows are read in order."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.conf import MemoryConf, PixelsConf, RowsConf
 
 PIECE_ROWS = 64
-"""Images that are read at once while streaming."""
+"""Number of images per read while streaming."""
 STATISTICS_ROWS = 2_000
 """Images of a streamed train split that ``normalize: true`` looks at."""
 
@@ -37,5 +37,5 @@ class ImagesConf(RowsConf, MemoryConf, PixelsConf):
     """Folder of the class folders, or of train, val and test."""
 
     on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
-    """A file that is no image or a broken one: stop with its name, or skip it and count it in the manifest; to find
-    them, skip reads all images once more at the start."""
+    """For a file that is corrupt or not an image: stop with its name, or skip it and count it in the manifest. To find
+    such files, skip reads all images once more at the start."""

@@ -47,7 +47,7 @@ class ImageReader:
         return self.height * self.width * self.channels
 
     def read(self, key: Any) -> Iterator[Columns]:
-        """Yield the images of a piece at once."""
+        """Yield all images of a piece together."""
         import numpy as np
 
         x = np.empty((len(key), self.channels, self.height, self.width), np.uint8)

@@ -141,7 +141,7 @@ def _opened(conf: HubConf) -> Any:
     """Return the data set, or its splits by name.
 
     Raises:
-        DatasetError: The folder or id is not there, or the hub can't be reached.
+        DatasetError: The folder or id does not exist, or the hub can't be reached.
     """
     import datasets
 

@@ -31,7 +31,7 @@ SIDE_ENDINGS = tuple(ending for endings in SIDE_FILES.values() for ending in end
 class LibsvmConf(ArraysConf):
     """``label [qid:query] column:value ...`` per line; or ``label value value ...``, by tab, comma or blank.
 
-    Beside a file ``x``, ``x.weight`` has a weight per row, ``x.query`` (or ``x.group``) the rows of each query and
+    Next to a file ``x``, ``x.weight`` has a weight per row, ``x.query`` (or ``x.group``) the rows of each query and
     ``x.init`` (or ``x.base_margin``) a score to start from per row, as LightGBM and XGBoost have them.
     """
 
@@ -236,7 +236,7 @@ def _side(file: Path, endings: Sequence[str]) -> np.ndarray | None:
 
 
 def _joined(parts: Sequence[Arrays]) -> Arrays:
-    """Return the rows of several files as those of one; each file has queries of its own."""
+    """Return the rows of several files as those of one. No query spans two files."""
     import numpy as np
 
     if len(parts) == 1:

@@ -90,7 +90,7 @@ def read_idx(file: Path, num_dimensions: int) -> np.ndarray:
     The format is described at the end of http://yann.lecun.com/exdb/mnist.
 
     Raises:
-        DatasetError: The file is no IDX file of bytes, or it is cut off.
+        DatasetError: The file is not an IDX file of bytes, or it is truncated.
     """
     import numpy as np
 

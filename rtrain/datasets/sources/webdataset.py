@@ -44,7 +44,7 @@ class WebdatasetConf(ArraysConf, PixelsConf):
 
 
 class Webdataset(Source):
-    """WebDataset shards: tar files of images or arrays, with cls or json beside them; in memory."""
+    """WebDataset shards: tar files of images or arrays, each with a cls or json member; in memory."""
 
     Conf = WebdatasetConf
 
@@ -153,7 +153,7 @@ def _samples(file: Path) -> Iterator[Sample]:
     """Yield the rows of a shard: neighbours of equal name, cut at the first dot after the folder, make one.
 
     Raises:
-        DatasetError: The file is no tar file, or is cut off.
+        DatasetError: The file is not a tar file, or is truncated.
     """
     sample: Sample = {}
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 GOLDEN = 0x9E3779B97F4A7C15
 BLOCK_ROWS = 4_096
-"""Rows that are hashed at once: their numbers stay in the processor's cache."""
+"""Number of rows hashed together: their numbers stay in the processor's cache."""
 MAX_WHOLE = 2.0**53
 """Whole numbers up to this are exact as float64."""
 

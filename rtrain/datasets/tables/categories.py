@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 MAX_CATEGORIES = 100_000
 MANY_ROWS = 100
-"""Rows from which on a category with nearly as many names is told of."""
+"""Minimum number of rows before a category with nearly as many names is reported."""
 NUMBERS_SHARE = 0.9
 """Of the different values of a column of text, how many make it a column of numbers that can't be read."""
 
@@ -214,7 +214,7 @@ def seen_only(
 def unscaled(
     values: tuple[float, ...], features: Sequence[str], categories: Iterable[str], to: float
 ) -> tuple[float, ...]:
-    """Return statistics of the features, with ``to`` for the codes of categories, which are no quantities."""
+    """Return statistics of the features, with ``to`` for the codes of categories, which are not quantities."""
     names = set(categories)
     return tuple(to if name in names else value for name, value in zip(features, values, strict=True)) if values else ()
 

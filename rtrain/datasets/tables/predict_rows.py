@@ -108,7 +108,7 @@ def load_as_trained(source: Source, conf: Any, encoding: Mapping[str, Any]) -> D
 
 
 def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
-    """Return what columns are cast to: as in training, but for those that are no features and ``conf`` names.
+    """Return what columns are cast to: as in training, except for columns in ``conf`` that are not features.
 
     Raises:
         DatasetError: ``conf`` has another type for a feature.
@@ -194,7 +194,7 @@ class ArrowRows:
         return range(len(self.tables))
 
     def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
-        """Yield the rows of a table at once."""
+        """Yield all rows of a table together."""
         where, table = self.tables[piece]
         kept = _kept_names(table.column_names, self.spec, self.ids)
         if with_labels:
@@ -239,7 +239,7 @@ def raw_chunk(
 
 
 def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
-    """Return the columns besides the features that an evaluation needs."""
+    """Return the columns other than features that an evaluation needs."""
     weight = [spec.roles.weight] if spec.roles.weight else []
     check_columns([spec.labels.column], schema, where, "label")
     if not set(weight) <= set(schema.names):

@@ -1,6 +1,6 @@
 """Preprocessors between the columns of a table and the features of a dataset: fitted once, applied to all rows.
 
-``ray.data.preprocessors`` transform data frames without a cluster. What they learned is plain data in every checkpoint.
+``ray.data.preprocessors`` transform data frames without a cluster. Every checkpoint has their state as plain data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Preprocessing:
     parts: Mapping[str, tuple[str, ...]]
     """Columns that become vectors, and what the parts of each are called as features."""
     features: tuple[str, ...]
-    """Columns that come out, besides those that are none of ``inputs``."""
+    """Output columns, without those that are not in ``inputs``."""
 
     def __post_init__(self) -> None:
         """Check the steps, which a checkpoint may hold whoever wrote it.
@@ -85,7 +85,7 @@ def fit(
         inputs: The columns to predict from.
 
     Raises:
-        DatasetError: A column is no feature, or its values are not what a preprocessor needs.
+        DatasetError: A column is not a feature, or its values are not what a preprocessor needs.
     """
     import pandas as pd
 

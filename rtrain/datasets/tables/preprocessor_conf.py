@@ -30,7 +30,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Tokenizer": (_COLUMNS, ("output_columns",)),
     "UniformKBinsDiscretizer": (("columns", "bins"), _BINS),
 }
-"""The arguments of each preprocessor that it needs and that it takes besides: plain data, no functions or types."""
+"""The required and the optional arguments of each preprocessor: plain data, no functions or types."""
 
 TEXT_STEPS = ("CountVectorizer", "HashingVectorizer", "Tokenizer")
 """Those that take texts apart."""

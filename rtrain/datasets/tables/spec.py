@@ -119,7 +119,7 @@ class TableSpec:
         """Return ``x``, (rows, features) of ``dtype``, ``y``, and the columns of ``roles`` of a table.
 
         Raises:
-            DatasetError: A value is missing or is no number; names column and row, counted from 1.
+            DatasetError: A value is missing or is not a number; names column and row, counted from 1.
         """
         y = self.labels.encode(table[self.labels.column], where, first_row)
         more = self.roles.decode(table, where, first_row)
@@ -258,7 +258,7 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
     """Return the feature columns.
 
     Raises:
-        DatasetError: The label or a feature is no column of the file, or is named twice; or there is no feature.
+        DatasetError: The label or a feature is not a column of the file, or is named twice; or there is no feature.
     """
     check_columns([conf.label], schema, where, "label")
     roles = Roles.of(conf)
@@ -310,7 +310,7 @@ def _check_categorical(conf: ColumnsConf, features: Sequence[str], where: str) -
 
 
 def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str) -> None:
-    """Raise a DatasetError if a name is no column, or the name of several."""
+    """Raise a DatasetError if a name is not a column, or the name of several."""
     there, asked = Counter(schema.names), Counter(names)
     for name in names:
         found = there[name]

@@ -73,7 +73,7 @@ def load_text_tables(source: str, tables: Mapping[str, pa.Table], conf: TextConf
 
 
 def texts_dataset(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
-    """Return the dataset of texts that are read, with what ``conf`` says of tasks, tokens and splits."""
+    """Return the dataset of the texts, with the tasks, tokens and splits of ``conf``."""
     task = _task(parts, conf)
     if task == "language-modeling":
         return _language(parts, conf, reason)
@@ -81,7 +81,7 @@ def texts_dataset(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: 
 
 
 def has_class_folders(path: Path) -> bool:
-    """Return whether folders, two or more besides those of splits, hold the texts of a class each."""
+    """Return whether two or more folders, not counting those of splits, each hold the texts of one class."""
     if not path.is_dir():
         return False
     names = [one.name for one in path.iterdir() if one.is_dir() and not one.name.startswith((".", "_"))]
@@ -162,7 +162,7 @@ def _task(parts: Mapping[str, Sequence[Texts]], conf: TextConf) -> str:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of texts besides their rows."""
+    """What is known of texts in addition to their rows."""
 
     task: str
     num_classes: int | None

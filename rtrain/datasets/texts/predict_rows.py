@@ -84,7 +84,7 @@ class TextTableRows:
         return range(len(self.tables))
 
     def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
-        """Yield the texts of a table at once."""
+        """Yield all texts of a table together."""
         where, table = self.tables[piece]
         texts = table_texts(table, where, self.conf.text, self.conf.label, with_labels)
         yield _chunk(texts, self.conf, self.encoding, with_labels)

@@ -32,7 +32,7 @@ class Texts:
     labels: pa.Array | None = None
     """(rows,) values or lists of tags; None if there is no such column."""
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """The columns besides the label, by name."""
+    """The columns other than the label, by name."""
 
     @property
     def are_words(self) -> bool:

@@ -65,7 +65,7 @@ def _asked(rows: Sequence[Row], words: Sequence[str]) -> list[Column]:
 
 
 def _with_asked(usual: Sequence[tuple[int, Column]], asked: Sequence[Column]) -> list[tuple[int, Column]]:
-    """Return columns with those that were asked for: never left out, and one that is there anyway in its place."""
+    """Return columns with the requested ones. Those are never left out, and one that exists already keeps its place."""
     found, left = list[tuple[int, Column]](), list(asked)
     for rank, column in usual:
         same = next((one for one in left if one.key == column.key and _cut_cells(one) == column.cells), None)

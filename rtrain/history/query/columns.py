@@ -13,7 +13,7 @@ from rtrain.history.query.fields import TIMES
 from rtrain.history.rows import Row
 
 NOISE = ("config.run.name", "config.run.root_dir", "config.run.tags", "config.run.notes", "config.vars")
-"""Keys that differ without making a difference, or that have columns of their own."""
+"""Keys that differ without making a difference, or that have separate columns."""
 CHOICES = ("config.trainer.type", "config.dataset.type")
 
 

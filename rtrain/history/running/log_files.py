@@ -1,4 +1,4 @@
-"""The logs of a run, also while it goes on."""
+"""The logs of a run, also while it is in progress."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def followed(
         yield from deque((line.rstrip("\n") for line in file), most)
         begun = ""
         while True:
-            goes_on = is_locked(run_dir)  # asked before reading: what is written at the end is read, too
+            goes_on = is_locked(run_dir)  # checked before reading, so that the last lines are read too
             while text := file.read(BLOCK_BYTES):
                 *lines, begun = (begun + text).split("\n")
                 yield from lines

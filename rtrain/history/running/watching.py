@@ -86,7 +86,7 @@ def _new(run: Watched, file: IO[bytes], wait: Callable[[float], None]) -> Iterat
     """Yield reports as they are written, until no process works on the run."""
     begun = b""
     while True:
-        goes_on = run.goes_on()  # asked before reading: what is written at the end is read, too
+        goes_on = run.goes_on()  # checked before reading, so that the last lines are read too
         while block := file.read(BLOCK_BYTES):
             *lines, begun = (begun + block).split(b"\n")
             yield from (entry for line in lines if isinstance(entry := parse_line(line), Event))

@@ -53,7 +53,7 @@ def write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def unshare(folder: Path, name: str) -> None:
-    """Give a file that has other names, hard links, a content of its own, so that appending leaves theirs alone.
+    """Give a hard-linked file a separate copy of its content, so that appending leaves the other names unchanged.
 
     Args:
         folder: The folder.
@@ -77,7 +77,7 @@ def named_errors(run_dir: Path, hint: str | None = None) -> Iterator[None]:
         hint: What to do about it; None: how to train all the same.
 
     Raises:
-        RunDirError: What the system says, and the way out.
+        RunDirError: The error of the system, and a hint.
     """
     try:
         yield

@@ -96,7 +96,7 @@ def holder(run_dir: Path) -> tuple[int, str] | None:
 
 
 def is_in_place(descriptor: int, path: Path) -> bool:
-    """Return whether ``path`` still names the file that is open: else a lock of it keeps nobody else out."""
+    """Return whether ``path`` still names the open file. Otherwise a lock on it excludes no other process."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:

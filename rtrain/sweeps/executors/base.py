@@ -16,7 +16,7 @@ class TrialListener(Protocol):
         """Take a record of a trial; it may call ``Pool.stop``."""
 
     def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
-        """Hear that a trial is trained no more: it is over, or its process has died."""
+        """Called when a trial is no longer training: it has ended, or its process has died."""
 
 
 class Pool(Protocol):
@@ -26,10 +26,10 @@ class Pool(Protocol):
     """How many trials there can ever be room for at the same time; None: it depends on the trials."""
 
     def try_start(self, number: int, plan: Plan) -> bool:
-        """Begin to train a trial if there is room for it; tell whether there was."""
+        """Begin to train a trial if its resources are free; return whether they were."""
 
     def wait(self) -> None:
-        """Let a moment pass, and hand on what is heard of the trials."""
+        """Wait a moment, and pass on reports of the trials."""
 
     def stop(self, number: int, status: str, reason: str) -> None:
         """Have a trial end soon, with this status and reason in its manifest."""

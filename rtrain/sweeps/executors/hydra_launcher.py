@@ -1,6 +1,6 @@
-"""Train trials by a launcher of Hydra's, on Slurm say: all at once, each in a process that the launcher starts.
+"""Train trials with a Hydra launcher, for example on Slurm: all together, each in a process that the launcher starts.
 
-What is sent there holds no secret: each process composes its trial again, with its own environment.
+The jobs contain no secrets: each process composes its trial again, with its environment.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class LaunchedJob:
 
 
 class HydraLauncherExecutor:
-    """A pool that hands all trials to a launcher, and hears of them when the last one is over.
+    """A pool that passes all trials to a launcher, which returns their results when the last one has ended.
 
     Args:
         trials: Knows the launcher.
-        hearer: Hears how trials stand.
+        hearer: Receives the state of trials.
     """
 
     most_at_once: int | None = None

@@ -53,7 +53,7 @@ class SequentialExecutor:
     """A pool that is this process.
 
     Args:
-        hearer: Hears how trials stand.
+        hearer: Receives the state of trials.
         data: Reads their data.
         stop: Whether the sweep is to end.
     """

@@ -1,4 +1,4 @@
-"""Train trials on a Ray cluster, as many at once as there is room for, in processes that train one after the other.
+"""Train trials on a Ray cluster, as many in parallel as resources allow, in processes that each train one at a time.
 
 A trial of one worker is trained by its host itself. The host of one with more workers starts them as ``rtrain fit``
 does, and holds no core: Ray Train's placement group holds what the workers need. It keeps them for its next trial.
@@ -148,7 +148,7 @@ class ActorSlot:
     died_at: float | None = None
     idle_since: float = 0.0
     begins_before: float | None = None
-    """When there was no room for it after all; None: it has begun."""
+    """Deadline to begin, after which its resources count as taken by others; None: it has begun."""
 
 
 class RayExecutor:
@@ -156,7 +156,7 @@ class RayExecutor:
 
     Args:
         cluster: Where they are.
-        hearer: Hears how trials stand.
+        hearer: Receives the state of trials.
         data: Reads their data.
     """
 
@@ -172,7 +172,7 @@ class RayExecutor:
         self._channel = DriverChannel(self._name, lambda *heard: self._records.put(heard), INTERVAL_SECONDS)
 
     def try_start(self, number: int, plan: Plan) -> bool:
-        """Give the trial to a host that is free, or to a new one if there is room, in place of idle ones if need be."""
+        """Give the trial to a free host, or to a new one if resources allow, in place of idle ones if necessary."""
         kind, shape = self._kind(plan.composed), shape_of(plan.composed, own_cluster=self._cluster.own)
         seat = next((one for one in self._seats if one.trial is None and one.kind == kind), None)
         if seat is None:
@@ -280,7 +280,7 @@ class RayExecutor:
             done, _ = ray.wait([seat.answer], timeout=0)
             try:
                 ray.get(done)
-            except RayError:  # whoever hears that it died does not learn more from it
+            except RayError:  # its death is reported elsewhere, this error adds nothing
                 seat.died_at = time.monotonic()
         elif time.monotonic() - seat.died_at > LAST_WORD_SECONDS:
             self._end(seat, None, died=True)
@@ -301,7 +301,7 @@ class RayExecutor:
         for seat in self._seats:
             if seat.trial == number:
                 request_stop(seat.channel, json.dumps([status, reason]))
-                if seat.begins_before is not None:  # nobody hears it in a process that has not begun
+                if seat.begins_before is not None:  # a process that has not begun can't receive it
                     seat.begins_before = 0.0
 
     def close(self) -> None:
@@ -318,7 +318,7 @@ def _is_alone(composed: Composed, cluster: Cluster) -> bool:
 
 
 def _joined_by(composed: Composed) -> list[Any]:
-    """Return what workers are started with that train a trial together, besides their room."""
+    """Return the options, other than resources, of workers that train a trial together."""
     conf, name = composed.conf, composed.resolved["trainer"]["type"]
     backend = trainer_of(composed.resolved["trainer"]).backend_config(conf.trainer)
     limits = [conf.run.failure.hang_seconds, conf.scaling.start_timeout_seconds]

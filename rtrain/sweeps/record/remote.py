@@ -1,4 +1,4 @@
-"""A sweep in ``run.storage``: its own files are copied beside the runs of its trials, and it is brought from there."""
+"""A sweep in ``run.storage``: its files are copied next to the runs of its trials, and fetched from there."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def find_sweep(storage: str, folder: Path, notice: Notice) -> None:
 
 
 def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None:
-    """Bring the sweep at a URL here, as far as it is not, and return its folder; None if no sweep is there.
+    """Fetch what is missing of the sweep at a URL, and return its folder; None if no sweep exists there.
 
     Args:
         url: ``<run.storage>/<sweep>``.
@@ -60,7 +60,7 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
         trust: Even if another account wrote it.
 
     Raises:
-        ConfigError: It is somebody else's, or the store refuses.
+        ConfigError: It is another user's, or the store refuses access.
         RunInUseError: Another machine works on it.
     """
     with errors_named(url, "SWEEP"):
@@ -167,10 +167,10 @@ def upload_sweep(folder: Path, storage: str | None, notice: Notice) -> tuple[str
 
 @contextmanager
 def copied(record: SweepRecord, storage: str, timeout_seconds: float, notice: Notice) -> Iterator[None]:
-    """Keep a copy of the sweep's own files while the block runs, and complete those of trials that are over.
+    """Keep a copy of the sweep's files while the block runs, and complete the copies of ended trials.
 
     Args:
-        record: Of the sweep; hears what is not complete.
+        record: Record of the sweep, which notes what is incomplete.
         storage: The store.
         timeout_seconds: How long it may take nothing at the end before it is given up.
         notice: Takes a line for the user.

@@ -51,7 +51,7 @@ class SweepRecord:
         self.by_ctrl_c = False
         """Ctrl-C has ended it, in this process."""
         self.is_copied = True
-        """Nothing of the sweep's own files is missing in ``run.storage``, if they are to be there."""
+        """None of the sweep's files is missing in ``run.storage``, if they are copied there."""
         self._began = utc_now()
         self._resumes: list[str] = []
         self.axes_before: list[str] = []
@@ -248,7 +248,7 @@ def _dominates(one: Trial, other: Trial, goals: Sequence[Objective]) -> bool:
 
 
 def point_to(link: Path, name: str) -> None:
-    """Make a symbolic link to a folder beside it, in place of the one before."""
+    """Create a symbolic link to a folder next to it, replacing the previous link."""
     temporary = link.with_name(f".{link.name}-{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(name, target_is_directory=True)

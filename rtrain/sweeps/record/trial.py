@@ -17,7 +17,7 @@ from rtrain.searches.base import Objective, Point
 T = TypeVar("T")
 
 OVER = ("succeeded", "stopped", "failed")
-"""Statuses of trials that are not taken up again while the sweep goes on."""
+"""Statuses of trials that are not trained again when the sweep is resumed."""
 
 
 def as_typed(overrides: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ class Trial:
     name: str
     """Its folder in that of the sweep."""
     config_hash: str
-    """Of its config, so that a change of it is noticed when the sweep goes on."""
+    """Hash of its config, to notice a change when the sweep is resumed."""
     status: str = "planned"
     """``planned``, ``running``, ``paused``, ``succeeded``, ``stopped`` (by the scheduler), ``failed`` or
     ``interrupted``."""
@@ -79,7 +79,7 @@ class Trial:
     went_on_at: str = ""
     """When it was last taken up after a pause: UTC, ISO 8601."""
     lineage: list[dict[str, Any]] = field(default_factory=list)
-    """Checkpoints of other trials that it went on from: ``time``, ``source`` (number), ``checkpoint``, ``step``,
+    """Checkpoints of other trials that it continued from: ``time``, ``source`` (number), ``checkpoint``, ``step``,
     ``changes`` (new values by axis)."""
 
     @property

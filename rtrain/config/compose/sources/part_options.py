@@ -40,7 +40,7 @@ def as_part(result: ConfigResult, default: ResultDefault) -> ConfigResult:
     if group == "dataset" and isinstance(name, str) and knows_plugin("datasets", name):
         _leave_out_defaults(node, _schema("datasets", name), _schema("dataset", name))
         if result.path.endswith(str(builtin_config_dir())):
-            node.pop("split", None)  # of sources whose rows have no columns of their own
+            node.pop("split", None)  # for sources whose rows have no columns
     return replace(result, config=config)
 
 

@@ -83,9 +83,9 @@ def _open_mappings(node: DictConfig) -> None:
 def open_keys(schemas: Schemas) -> set[str]:
     """Return the keys below which any key may be set without a ``+``.
 
-    They are sections that may be null, and mappings whose names the plugin or its library checks. Not among them are
-    the choices of config groups, where a wrong key is better told at once, and fields with ``checked`` False in their
-    metadata, where nobody would tell.
+    They are sections that may be null, and mappings whose names the plugin or its library checks. Two kinds are left
+    out: choices of config groups, where a wrong key is better reported immediately, and fields with ``checked`` False
+    in their metadata, where no check would report it.
     """
     own = {"datasets", *(key for key, hint, _ in _own_fields() if _is_free(hint))}
     return own | {

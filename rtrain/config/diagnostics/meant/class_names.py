@@ -48,8 +48,8 @@ def class_called(name: str, homes: Sequence[str], *, misspelt: bool = True, like
         name: Without a module, in any case.
         homes: Dotted paths of modules.
         misspelt: Whether a similar name will do.
-        like: The class that is there. Of two names that begin so, the one that ends as its own is meant:
-            ``RandomForest`` is a classifier in place of one.
+        like: The class in the config now. If two names match, the one with the same ending is meant:
+                ``RandomForest`` in place of a classifier is a classifier.
     """
     if not name.isidentifier() or name.casefold() in OFF:
         return None

@@ -43,15 +43,15 @@ def usual_at(nodes: Mapping[str, Any] | None, key: str) -> str | None:
 
 
 def example_of(conf: type | None, name: str) -> str | None:
-    """Return a number that a key of a dataclass may be; None if it is no number."""
+    """Return a number that a key of a dataclass may be; None if the key is not a number."""
     kinds = kinds_of(conf, name)
     return next((one for kind, one in _OF_TYPE.items() if kind in kinds), None)
 
 
 def first_of(default: Any, value: str) -> str | None:
-    """Return a list that begins with a number and goes on as the default does: ``betas=0.8`` is ``[0.8,0.999]``.
+    """Return a list of a number and the rest of the default: ``betas=0.8`` is ``[0.8,0.999]``.
 
-    None where the default is no list of different fractions: one of sizes may have any length.
+    None where the default is not a list of different fractions: a list of sizes may have any length.
     """
     numbers = list(default) if isinstance(default, ListConfig) and not default._is_none() else []
     differ = len(set(numbers)) > 1 and all(isinstance(one, float) for one in numbers)

@@ -24,12 +24,12 @@ def spellings(sign: str, key: str, value: str | None, default: Any, *, is_built:
     """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class.
 
     Args:
-        sign: That was typed.
+        sign: The typed sign.
         key: As it is to be shown.
-        value: That was typed, or is meant.
-        default: What the key is set to without it.
-        is_built: Whether a class is meant by a name.
-        keeps: Whether that class takes the arguments that are there.
+        value: The typed or intended value.
+        default: The value of the key without the override.
+        is_built: Whether the name means a class.
+        keeps: Whether that class accepts the existing arguments.
     """
     if value is None:
         yield f"{sign}{key}"

@@ -14,9 +14,9 @@ _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
 def as_override(word: str) -> str | None:
-    """Return ``key=value`` for a word that says it in another way: ``lr:0.1``, ``lr 0.1``, ``lr==0.1``, ``lr = 0.1``.
+    """Return ``key=value`` for a word that writes it differently: ``lr:0.1``, ``lr 0.1``, ``lr==0.1``, ``lr = 0.1``.
 
-    None if it can't be told apart, or is key=value.
+    None if the two parts can't be separated, or if it is ``key=value``.
     """
     match = _SEPARATED.fullmatch(word.strip())
     if match is None:

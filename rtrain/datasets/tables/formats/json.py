@@ -23,7 +23,7 @@ MAX_DEPTH = 1_000
 LONG_LINE = 4_000
 """A line of fewer bytes can't be deep enough to matter."""
 BLOCK_BYTES = 4 << 20
-"""Text that is parsed at once; a row can't be longer."""
+"""Size of the text that is parsed in one call. A row can't be longer."""
 COMPRESSED = (".gz", ".bz2", ".zst")
 COMPRESSED_FACTOR = 6
 """How much larger a compressed text is guessed to be once unpacked."""
@@ -133,7 +133,7 @@ def _is_lines(file: Path) -> bool:
     try:
         _parsed(start.partition(b"\n")[0])
     except ValueError:
-        # A line may go on; a document of one object over several lines begins with its brace or first key alone.
+        # A line may continue; a document of one object over several lines begins with its brace or first key alone.
         return len(start.partition(b"\n")[0]) > 200
     return not _is_columns(start)
 

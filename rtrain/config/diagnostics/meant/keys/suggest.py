@@ -19,7 +19,7 @@ from rtrain.config.targets.parameters import takes
 from rtrain.config.value_types.fields import kinds_of
 
 SHORT = 5
-"""Letters that a name needs to be taken for a misspelt one of another section."""
+"""Minimum length of a name that may be a misspelt name of another section."""
 SECTIONS = ("trainer", "dataset", "run", "scaling", "cluster", "sweep")
 """Sections of the config, in which the keys of a search mean something else than those of a run."""
 NOISE = ("use", "enable", "do", "with", "create", "apply", "is", "run", "mode", "enabled", "flag", "option", "setting")
@@ -124,7 +124,7 @@ class Keys:
         return next((said for part in parts for one in words if (said := one.topic(part)) is not None), None)
 
     def _of_family(self, wrong: str, value: str | None) -> Iterator[Meaning]:
-        """Yield what is said about all names that begin like ``wrong``, or about its parent: ``deepspeed.x``."""
+        """Yield the notes about all names that begin like ``wrong``, or about its parent: ``deepspeed.x``."""
         head, dot, _ = wrong.partition(".")
         if dot and head not in self._prefixes:
             yield from (one for one in self._as_written(head, None) if one.sentence is not None)
@@ -165,7 +165,7 @@ class Keys:
         if section != "trainer":
             yield from self._of_classes(name, section)
         meant = list(_of_other_tools(wrong, value, near or confs[:1]))
-        if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
+        if meant and meant[0].sentence is not None and of_trainer:  # the note for where it can't be set
             yield from map(Meaning, self._built_with(name))
             yield from (one for one in self._of_dataset(wrong, value) if not section and one.sentence is None)
         yield from meant
@@ -173,7 +173,7 @@ class Keys:
         called, of_others = list(self._called(wrong)), list(_of_other_tools(wrong, value, confs))
         may_slip = (
             beside is not None and len(name) >= SHORT and not called + of_others
-        )  # use_cpu is no misspelt use_gpu
+        )  # use_cpu is not a misspelt use_gpu
         slipped = may_slip and one_edit(name, (beside or "").rpartition(".")[2])
         if beside is not None and (slipped or plain(beside) == plain(wrong)):
             yield Meaning(beside)  # before a framework is imported for its names
@@ -199,7 +199,7 @@ class Keys:
             words += [one for _, target in self.targets for one in words_of_target(target)]
         foreign = [one for some in words for one in some.names_in(section) if one_edit(name, one) or some.is_key(one)]
         known = [one for one in (*ends, *foreign) if len(one) >= SHORT]
-        return alike(name, [one for one in known if len(name) > SHORT or one[0] == name[0]])  # plots are no slots
+        return alike(name, [one for one in known if len(name) > SHORT or one[0] == name[0]])  # not slots for plots
 
     def _keys_for(self, section: str) -> list[str]:
         """Return the keys that may be meant in a section; below ``sweep``, and in what is built, only its own."""
