@@ -411,7 +411,7 @@ def test_a_run_of_a_stranger_goes_on_only_if_it_is_trusted(trained, mark, tmp_pa
     text = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(text.replace("rtrain.models.torch.MLP", "evil_net.Net"))
     assert command(["resume", str(run), *words]) == 2
-    assert "somebody else" in (told := capfd.readouterr().err)
+    assert "another account" in (told := capfd.readouterr().err)
     assert "--trust" in told
     (run / "config.yaml").write_text(text)
     manifest = json.loads((run / "manifest.json").read_text())

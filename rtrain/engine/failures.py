@@ -165,7 +165,7 @@ def ending_of(
     heard = [FailureRecord(rank=one.rank, type=one.type, message=one.message, time=0.0) for one in workers]
     if raised or heard:
         return _ending_by_exception(raised or heard)
-    return FailureReason(kind=FailureKind.WORKER_DIED, message="the workers ended without a word")
+    return FailureReason(kind=FailureKind.WORKER_DIED, message="the workers ended without an error message")
 
 
 def ending_by_crash(crash: Crash, rank: int) -> FailureReason:
@@ -238,7 +238,7 @@ def _ending_without_words(gone: Sequence[WorkerFailure], oom_kills: int) -> Fail
         return ending_for_memory(who, rank)
     return FailureReason(
         kind=FailureKind.WORKER_DIED,
-        message=f"the process of {who} died without a word",
+        message=f"the process of {who} died without an error message",
         rank=rank,
         hint="It was killed from outside (the system does so when memory runs out), or its own code crashed or exited.",
     )

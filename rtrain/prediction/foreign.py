@@ -43,7 +43,7 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
         if any(key == one or key.startswith(f"{one}.") for one in replaced):
             continue
         if "${" in text:
-            raise _refused(folder, f"{key} is {text}, and a checkpoint of somebody else's gets no value of yours")
+            raise _refused(folder, f"{key} is {text}, and a checkpoint of another account gets no value of yours")
         if ENDPOINT.search(key):
             raise _refused(folder, f"{key} decides how a store is asked, which gets credentials of yours")
         if key.startswith("dataset.") and text.lower().startswith(("http://", "https://")):
@@ -68,7 +68,7 @@ def _check_source(folder: Path, dataset: Mapping[str, Any], replaced: Collection
 
 
 def _refused(folder: Path, why: str) -> CheckpointError:
-    return CheckpointError(f"{folder} was written by somebody else: {why}.", TRUST)
+    return CheckpointError(f"{folder} was written by another account: {why}.", TRUST)
 
 
 def _texts(node: Any, where: str) -> Iterator[tuple[str, str]]:

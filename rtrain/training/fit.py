@@ -49,7 +49,7 @@ def resuming_session(
         raise ConfigError(f"{config} can't be read: {error}", "Start a new run: rtrain fit CONFIG") from error
     if not trust and not is_signed_by_this_account(text, project_root):
         raise ConfigError(
-            f"{run_dir} was made by somebody else, or its config.yaml was changed: to go on runs what that names.",
+            f"{run_dir} was made by another account, or its config.yaml was changed: resuming it runs what that names.",
             "If you trust who wrote it: --trust",
         )
     typed = ("rtrain", "resume", str(run_dir))

@@ -94,8 +94,8 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
     stored = stored_run(run)
     if not trust and _own_config(stored) is None:
         raise ConfigError(
-            f"{stored.folder.url} was made by somebody else, or its config.yaml was changed: to go on runs what that "
-            "names.",
+            f"{stored.folder.url} was made by another account, or its config.yaml was changed: resuming it runs what "
+            "that names.",
             "If you trust who wrote it: --trust",
         )
     *_, name, run_id = stored.folder.url.split("/")
@@ -116,7 +116,7 @@ def root_of(run: StoredRun, *, trust: bool) -> Path:
     own = None if text is None else Path(yaml.safe_load(text)["run"]["root_dir"])
     if not trust and (root.is_absolute() or ".." in root.parts) and root != own:
         raise ConfigError(
-            f"{run.folder.url} was made by somebody else, and its run.root_dir is {root}.",
+            f"{run.folder.url} was made by another account, and its run.root_dir is {root}.",
             "If you trust who wrote it: --trust",
         )
     return own or root  # a manifest bears no mark

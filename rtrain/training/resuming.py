@@ -200,7 +200,7 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
     if wrong and set(wrong) <= set(passed):
         _refuse_shorter(resumption, {key: passed[key] for key in wrong})
     if wrong:
-        why = "can't go on with another config; its checkpoint depends on"
+        why = "can't be resumed with another config; its checkpoint depends on"
         if set(wrong) <= set(LENGTHS):
             why = f"can't be made longer or shorter, because {_schedule(resumption)} follows from its length:"
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)

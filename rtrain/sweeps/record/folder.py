@@ -99,7 +99,8 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
         raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
     if not trust and not is_signed_by_this_account(text, ""):
         raise ConfigError(
-            f"{folder} was made by somebody else, or its {COMMAND_NAME} was changed: to go on runs what that names.",
+            f"{folder} was made by another account, or its {COMMAND_NAME} was changed: resuming it runs what that "
+            "names.",
             "If you trust who wrote it: --trust",
         )
     try:

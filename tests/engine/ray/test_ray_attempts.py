@@ -81,9 +81,9 @@ def test_a_worker_that_died_after_progress_starts_again_at_once(parts):
     attempts.answer(channel)
     assert channel.answers == [("one", True)]
     assert recorder.ended == [
-        {"kind": "worker died", "message": "the process of worker 1 died without a word", "rank": 1}
+        {"kind": "worker died", "message": "the process of worker 1 died without an error message", "rank": 1}
     ]
-    assert recorder.notices == ["the process of worker 1 died without a word; starting again"]
+    assert recorder.notices == ["the process of worker 1 died without an error message; starting again"]
 
 
 def test_one_that_died_again_before_it_got_further_waits(parts):
@@ -139,7 +139,7 @@ def test_lost_connections_of_others_are_no_error_of_the_run(parts):
     attempts.accept(FailureRecord(rank=0, type="RuntimeError", message="Connection closed by peer", time=1.0))
     fail(attempts, "one")
     attempts.answer(channel)
-    assert attempts.error(RuntimeError()).message == "the process of worker 1 died without a word"
+    assert attempts.error(RuntimeError()).message == "the process of worker 1 died without an error message"
     assert recorder.failures == []
 
 
