@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import rtrain
+from rtrain.config.reference.key_docs import key_docs
+from rtrain.config.schema import RtrainConf
+from rtrain.schemas import schemas
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,8 +30,19 @@ def site(tmp_path_factory):
 
 def test_every_page_is_built(site):
     pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")}
+    made = {Path(f"reference/{name}.html") for name in ("keys", "trainers", "datasets", "commands", "python")}
     built = {page.relative_to(site) for page in site.rglob("*.html")}
-    assert built == pages | {Path("404.html")}
+    assert built == pages | made | {Path("404.html")}
+
+
+def test_the_reference_has_every_key_command_and_function(site):
+    shown = {page.stem: page.read_text() for page in (site / "reference").glob("*.html")}
+    for group, page in (("trainer", "trainers"), ("dataset", "datasets")):
+        for conf in schemas().group(group).values():
+            assert {key.name for key in key_docs(conf) if f"{group}.{key.name}<" not in shown[page]} == set()
+    assert {key.name for key in key_docs(RtrainConf) if f"{key.name}<" not in shown["keys"]} == set()
+    assert {name for name in ("rtrain fit", "rtrain runs compare") if f">{name}<" not in shown["commands"]} == set()
+    assert {name for name in rtrain.__all__ if name[0] != "_" and f">rtrain.{name}<" not in shown["python"]} == set()
 
 
 def test_a_page_loads_nothing_from_elsewhere(site):
