@@ -148,7 +148,7 @@ def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(m
     def recording(self, folder):
         load(self, folder)
         weights = {name: one.clone() for name, one in self.state.model.state_dict().items()}
-        loaded.append((folder, weights, self.rate(), dict(self.state.optimizer.param_groups[0])))
+        loaded.append((folder, weights, self.learning_rate(), dict(self.state.optimizer.param_groups[0])))
 
     copies, take = [], scheduling.take_checkpoint
 

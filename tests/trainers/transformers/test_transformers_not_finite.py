@@ -25,7 +25,7 @@ class TestNotFinite(NotFinite):
         first = next(data.splits["train"].own_rows(0, 1))["x"][:, 0]
         bad = {row // 10 for row in np.flatnonzero(~((first >= 0.5) & (first <= 1.5)))}
         kind = {0.0: "gradient"}.get(first.min(), "inf" if first.max() > 1e9 else "nan")
-        take, losses, steps = TransformersLearner.take, TransformersLearner._losses, []
+        take, losses, steps = TransformersLearner.train_step, TransformersLearner._losses, []
 
         def count(learner, batch, step):
             steps.append(step)
@@ -39,7 +39,7 @@ class TestNotFinite(NotFinite):
                 return found + (next(learner.model.parameters()).flatten()[0] * 0).sqrt()
             return found * (torch.inf if kind == "inf" else torch.nan)
 
-        self.monkeypatch.setattr(TransformersLearner, "take", count)
+        self.monkeypatch.setattr(TransformersLearner, "train_step", count)
         self.monkeypatch.setattr(TransformersLearner, "_losses", spoil)
         conf = make_conf(global_batch_size=10, max_epochs=1, arguments=self.arguments)
         try:
