@@ -294,7 +294,7 @@ def test_a_new_run_takes_only_the_weights_of_an_older_checkpoint_that_holds_the_
     older.model.set_weights([one + 1 for one in older.model.get_weights()])
     older.model.optimizer.iterations.assign(7)
     older.model.save_weights(tmp_path / WEIGHTS)
-    new.init(tmp_path)
+    new.load_weights(tmp_path)
     for one, other in zip(older.model.get_weights(), new.model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert int(new.model.optimizer.iterations) == 0
@@ -314,7 +314,7 @@ def test_a_worker_has_as_many_threads_as_the_key_says(tmp_path, monkeypatch, ask
         raise InterruptedError
 
     monkeypatch.setattr("tensorflow.config.threading.set_intra_op_parallelism_threads", told.append)
-    monkeypatch.setattr("rtrain.trainers.tensorflow.loop.joined", begun)
+    monkeypatch.setattr("rtrain.trainers.tensorflow.loop.process_group", begun)
     worker = make_worker(tmp_path, make_conf(num_threads=asked), small_dataset())
     with pytest.raises(InterruptedError):
         train(replace(worker, in_process=False, num_threads=3))
