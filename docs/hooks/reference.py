@@ -112,10 +112,7 @@ def _python() -> Iterator[str]:
 
 
 def _signature(made: Any) -> str:
-    try:
-        return str(inspect.signature(made)).replace("'", "")
-    except (TypeError, ValueError):  # of a few classes, Python does not know it
-        return ""
+    return str(inspect.signature(made)).replace("'", "")
 
 
 def _prose(docstring: str) -> str:

@@ -176,20 +176,21 @@ class StreamSplit(Split):
         end, skip = begin + layout.own_rows(rank, self.num_rows), layout.own_rows(rank, skip_rows)
         if not one.shuffle:
             return self.chunks(first=begin + skip, last=end)
-        return self._shuffled(one, range(begin, end), skip, (rank, max(2, self.num_shuffle_rows // layout.num_workers)))
+        size = max(2, self.num_shuffle_rows // layout.num_workers)
+        return self._shuffled(one, rank, range(begin, end), skip, size)
 
-    def _shuffled(self, one: EpochPlan, part: range, skip: int, window: tuple[int, int]) -> Iterator[Columns]:
+    def _shuffled(self, one: EpochPlan, rank: int, part: range, skip: int, size: int) -> Iterator[Columns]:
         """Yield the rows of a worker's part after the first ``skip``, mixed in windows.
 
         Args:
             one: The pass.
+            rank: Of the worker.
             part: Places of the worker's rows in the pass.
             skip: Rows of the part to leave out.
-            window: Rank of the worker, and rows of a window.
+            size: Rows of a window.
         """
         import numpy as np
 
-        rank, size = window
         order = np.random.default_rng((one.seed, one.epoch)).permutation(len(self.pieces)).tolist()
         starts = part[skip - skip % size :: size]
         rows = Rebatcher(self.chunks(order, starts.start, part.stop), self._no_rows)

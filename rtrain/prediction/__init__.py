@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Opened",
     "PredictionTask",
-    "answers",
     "open_checkpoint",
     "predicted_table",
+    "predictions",
     "scores_of",
     "write_predictions",
 ]

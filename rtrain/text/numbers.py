@@ -1,4 +1,4 @@
-"""Numbers as people read them: metrics, wherever they are shown."""
+"""Numbers as people read them: metrics, during and after a run (``rtrain evaluate`` prints more digits)."""
 
 from __future__ import annotations
 
