@@ -194,7 +194,10 @@ def test_the_record_of_runs_needs_only_the_standard_library():
 
 
 def test_a_folder_is_taken_in_at_a_glance():
-    loose = {folder: sum(path.parent == folder for path in FILES) - 1 for folder in {path.parent for path in FILES}}
+    """In the folders of plugins, a file for each value of a key is looked for by its name: they may have any number."""
+    of_plugins = {ROOT / "datasets" / "sources", ROOT / "loggers", ROOT / "searches", ROOT / "schedulers"}
+    folders = {path.parent for path in FILES} - of_plugins
+    loose = {folder: sum(path.parent == folder for path in FILES) - 1 for folder in folders}
     assert not {folder: number for folder, number in loose.items() if number > 17}
 
 

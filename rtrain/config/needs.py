@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
 
+from rtrain.config.renamed import new_names
+
 
 @dataclass(frozen=True)
 class Way:
@@ -172,6 +174,9 @@ def _within(way: Way, conf: Any, where: str) -> Iterator[tuple[str, Need]]:
 
 def _declared(way: Way, conf: type, attribute: str, where: str) -> Iterator[tuple[str, Need]]:
     rules: Rules = getattr(conf, attribute, ())
+    before = {f"{where}.{now}".strip("."): f"{where}.{old}".strip(".") for old, now in new_names(conf)}
     for rule in rules:
-        keys = rule.keys(conf, where) if rule.find is None else rule.find(way)
-        yield from ((key, rule.need) for key in keys)
+        for key in rule.keys(conf, where) if rule.find is None else rule.find(way):
+            yield key, rule.need
+            if key in before:
+                yield before[key], rule.need

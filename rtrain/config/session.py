@@ -28,6 +28,7 @@ from rtrain.config.diagnostics.two_choices import refuse_two_choices
 from rtrain.config.diagnostics.unread_vars import unread_vars
 from rtrain.config.files.locations import Primary, find_project_root
 from rtrain.config.needs import Way
+from rtrain.config.renamed import notes_of_renamed
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
@@ -335,7 +336,7 @@ class Session:
             redact=record.redact,
             gate=gate,
             env=env,
-            notices=(*idle.notes, *unread_vars(self.request, cfg)),
+            notices=(*idle.notes, *unread_vars(self.request, cfg), *(() if of_run else notes_of_renamed(data, conf))),
             awaiting=idle.awaiting,
             typed=idle.typed,
         )

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.did_you_mean import to_try
+from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
 
-TABLES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "json", ".ndjson": "json"}
-"""The source that reads files of an ending, among those of tables."""
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """Names of files and folders that make a split."""
 
@@ -105,9 +104,9 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
 
 def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
     """Refuse a table of another format: its own source has other keys, and other words for what is wrong."""
-    source = TABLES.get(file.suffix.lower())
-    wanted = {TABLES[ending] for ending in endings if ending in TABLES}
-    if source is not None and wanted and source not in wanted:
+    source = kind_of(file.name.lower())
+    wanted = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
+    if source in TABLES and wanted and source not in wanted:
         message = f"{key}: {file} is a {file.suffix} file, and dataset={' or '.join(sorted(wanted))} can't read it."
         raise DatasetError(message, to_try(f"dataset={source} {key}={file}"))
 

@@ -10,26 +10,16 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from rtrain.config.secrets.urls import without_secrets
-from rtrain.config.targets.servers import url_parts
+from rtrain.config.targets.servers import CREDENTIALS, url_parts
 from rtrain.errors import ConfigError
 
-BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "az", "hdfs")
+BUILT_INTO_PYARROW = (*CREDENTIALS, "hdfs")
 S3_OPTIONS = ("region", "endpoint_override", "scheme", "anonymous")
 """What may follow a URL, as in ``s3://bucket/rows.csv?region=eu-central-1``."""
 MAX_ATTEMPTS = 5
 """Of a request to S3: about 7 seconds for a server that is down, 25 for one that is silent."""
 GOOGLE_RETRY_SECONDS = 30
 """For each of two requests, unless the URL says retry_limit_seconds; Google's own limit is 15 minutes."""
-_AZURE = "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left"
-CREDENTIALS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "abfs": _AZURE,
-    "abfss": _AZURE,
-    "az": _AZURE,
-}
-"""The variables that hold credentials."""
 _DRAWN = re.compile(r"\x1b\[[\d;]*m|↳")
 """Colours and arrows, with which deltalake draws trees."""
 _MISSING = re.compile(r"NO_SUCH_(BUCKET|KEY)|NoSuchBucket")

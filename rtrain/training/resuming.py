@@ -11,8 +11,11 @@ from typing import Any, NoReturn
 
 from rtrain.config.composed import Composed
 from rtrain.config.files.locations import shown
+from rtrain.config.renamed import by_new_names
+from rtrain.config.schema import RtrainConf
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.runs.filesystem.lock import is_locked
@@ -268,9 +271,17 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 
 
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
-    found = dict(differences(with_names_of_now(manifest.config), composed.resolved))
+    found = dict(differences(_by_new_names(manifest.config), _by_new_names(composed.resolved)))
     changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
+
+
+def _by_new_names(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recorded config with its keys and targets under the names that they have now."""
+    found = by_new_names(RtrainConf, with_names_of_now(config))
+    if found.get("dataset") is not None:
+        found["dataset"] = by_new_names(load_source(found["dataset"]["type"]).Conf, found["dataset"])
+    return {**found, "trainer": by_new_names(trainer_of(found["trainer"]).Conf, found["trainer"])}
 
 
 def newer_keys(manifest: Manifest, composed: Composed) -> list[str]:

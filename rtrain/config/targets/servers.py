@@ -1,10 +1,21 @@
-"""Which servers a config may name, whoever wrote it: credentials of this account go to no other."""
+"""The object stores, and which servers a config may name: credentials of this account go to no other."""
 
 from __future__ import annotations
 
 import re
 
-_STORES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
+_AZURE = "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left"
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": _AZURE,
+    "abfs": _AZURE,
+    "abfss": _AZURE,
+}
+"""The variables that hold credentials for each scheme of an object store; ``is_well_known`` knows their servers."""
+_NOTHING_SENT = ("http", "https", "file", "local", "memory", "data", "hf", "hdfs", "zip", "tar")
+"""Schemes by which no credentials go to a server that the URL names. (Of hf they go to the hub.)"""
 _AZURE_HOSTS = ("dfs.core.windows.net", "blob.core.windows.net")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
@@ -38,11 +49,22 @@ def is_well_known(url: str) -> bool:
 
 
 def is_foreign_store(url: str) -> bool:
-    """Return whether a URL leads an object store's client to another server than the provider's own."""
+    """Return whether a URL leads a store's client to another server than the provider's own.
+
+    Every scheme that fsspec knows is a store, as is each link of a chain such as ``zip://rows.csv::s3://bucket/a.zip``.
+    """
+    schemes = {link.partition("://")[0].lower() for link in url.split("::") if "://" in link}
     bare, options = url_parts(url)
     plain = all(_PLAIN_OPTION.fullmatch(one) for one in options.split("&")) if options else True
-    is_store = url.partition("://")[0].rpartition("::")[2].lower() in _STORES
-    return is_store and not (plain and is_well_known(bare))
+    if plain and "::" not in url and is_well_known(bare):
+        return False
+    return any(one in CREDENTIALS or _opened_by_fsspec(one) for one in schemes.difference(_NOTHING_SENT))
+
+
+def _opened_by_fsspec(scheme: str) -> bool:
+    from fsspec import available_protocols
+
+    return scheme in available_protocols()
 
 
 def is_own_cluster(address: str) -> bool:

@@ -33,6 +33,7 @@ from rtrain.runs.records import (
 )
 
 WAIT_SECONDS = 0.1
+"""How often it looks whether the next attempt may begin."""
 
 
 class Attempts:

@@ -35,6 +35,7 @@ from rtrain.runs.records import (
 )
 
 INTERVAL_SECONDS = 0.25
+"""How often workers deliver their records, and the driver takes them."""
 AT_ONCE = (AttemptRecord, CheckpointRecord, FailureRecord, TrialOverRecord)
 """Records that don't wait for the next delivery."""
 MOST_LINES_AT_ONCE = 20

@@ -58,6 +58,7 @@ JOINED_CLUSTER = {
 WAITING = (InitializingState, RestartingState, ReschedulingState)
 """States of the controller without workers."""
 WAIT_SECONDS = 0.1
+"""How often the controller looks at its workers."""
 TRY_SECONDS = 15.0
 """How long the controller waits for workers without an answer; the driver decides how often it does so."""
 ELASTIC_TRY_SECONDS = 5.0

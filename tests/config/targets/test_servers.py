@@ -19,6 +19,8 @@ STORES = [
     "s3://u@b/x",
     "s3://b/x#y",
 ]
+CHAINS = ["simplecache::s3://b/x", "zip://a.csv::s3://b/x?endpoint_override=evil", "file://a::sftp://evil/x"]
+UNLISTED = [f"{one}://evil/x" for one in ("oss", "OSS", "sftp", "s3a", "webhdfs", "gdrive", "reference", "adl")]
 KEYS = ["run.storage", "dataset.columns", "run.init_from"]
 
 
@@ -78,7 +80,7 @@ def test_a_file_names_no_cluster_elsewhere(project):
     assert check("good")
 
 
-@pytest.mark.parametrize("url", [*STORES, "abfs://c@evil.org/x", "s3://b/x?region=evil.org", "simplecache::s3://b/x"])
+@pytest.mark.parametrize("url", [*STORES, "abfs://c@evil.org/x", "s3://b/x?region=evil.org", *CHAINS, *UNLISTED])
 @pytest.mark.parametrize("key", KEYS)
 def test_no_server_gets_credentials_unless_it_is_permitted(key, url, project):
     assert_only_permitted(key, [url] if key == "dataset.columns" else url)
@@ -100,3 +102,11 @@ def test_a_sweep_of_a_file_names_no_server_either(project):
     write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "hydra": {"sweeper": {"params": params}}}))
     with Session("evil", [], SCHEMAS) as session, pytest.raises(ConfigError, match=r"run\.storage"):
         each_trial(session, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["memory://a", "http://h/x", "file:///a.csv", "hf://datasets/a", "zip://a.csv::/b.zip", "a::b", "postgresql://h/d"],
+)
+def test_what_sends_no_credentials_needs_no_permission(text, project):
+    gate().check_job(job("dataset.columns", [text]))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
+from rtrain.config.renamed import renamed
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
 from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER, can_stop
@@ -34,7 +35,7 @@ CAN_STOP = Need(
     met=lambda way: way.resumed or can_stop(way.trainer.early_stopping, way.trainer.num_boost_round),
     otherwise="the run ends before so many rounds in a row can be without improvement",
     instead="Ask for fewer of them, or grow more trees",
-    keys=("trainer.num_boost_round", "trainer.early_stopping", "trainer.early_stopping_rounds"),
+    keys=("trainer.num_boost_round", "trainer.early_stopping"),
 )
 NORMALIZED = Need(
     # Of streamed rows, the mean takes a pass over the files, which false leaves out.
@@ -43,12 +44,6 @@ NORMALIZED = Need(
     instead="Leave it out",
     keys=("trainer.type", "dataset"),
     of_rows=True,
-)
-STOPS_EARLY = Need(
-    met=lambda way: way.trainer.early_stopping_rounds is not None,
-    otherwise="nothing stops the run early",
-    instead="It is early_stopping.min_delta now: trainer.early_stopping={patience: 10, min_delta: 0.01}",
-    keys=("trainer.early_stopping_rounds",),
 )
 METRIC_NAMES = ("metric", "metrics", "metric_types", "eval_metric")
 """What the libraries call the parameter that says what is measured."""
@@ -73,8 +68,7 @@ class BoostingConf(TrainLoopConf):
 
     needs: ClassVar[Rules] = (
         *loop_needs(),
-        CAN_STOP.of("early_stopping.patience", "early_stopping_rounds"),
-        STOPS_EARLY.of("early_stopping_min_delta"),
+        CAN_STOP.of("early_stopping.patience"),
         MEASURES.of("metric_functions"),
         MEASURES.of_found(lambda way: [f"trainer.params.{one}" for one in way.trainer.params if one in METRIC_NAMES]),
         ENDED_BY_RUN.of("max_seconds"),
@@ -100,10 +94,10 @@ class BoostingConf(TrainLoopConf):
     early_stopping: EarlyStoppingConf | None = None
     """Stop when a metric no longer gets better, each round being an evaluation; null: grow all trees."""
 
-    early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
+    early_stopping_rounds: Annotated[int, Field(ge=1)] | None = renamed("early_stopping.patience")
     """The old name of ``early_stopping.patience``."""
 
-    early_stopping_min_delta: Annotated[float, Field(ge=0)] = 0.0
+    early_stopping_min_delta: Annotated[float, Field(ge=0)] = renamed("early_stopping.min_delta", default=0.0)
     """The old name of ``early_stopping.min_delta``."""
 
     eval_splits: list[str] | None = None
@@ -124,9 +118,3 @@ class BoostingConf(TrainLoopConf):
 
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
-
-    def __post_init__(self) -> None:
-        if self.early_stopping is None and self.early_stopping_rounds is not None:
-            self.early_stopping = EarlyStoppingConf(
-                patience=self.early_stopping_rounds, min_delta=self.early_stopping_min_delta
-            )

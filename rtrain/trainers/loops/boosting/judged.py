@@ -44,16 +44,6 @@ def check_named(job: Job, plugin: TrainerPlugin) -> None:
     check_modes(best, conf, plugin.directions(conf, job.builder), next(iter(reported), None))
 
 
-def old_names(conf: BoostingConf) -> list[str]:
-    """Return the note that the config has early stopping under its old name."""
-    rounds, early = conf.early_stopping_rounds, conf.early_stopping
-    if rounds is None or early is None:
-        return []
-    delta = f", min_delta: {early.min_delta:g}" if early.min_delta else ""
-    now = f"trainer.early_stopping={{patience: {early.patience}{delta}}}"
-    return [f"trainer.early_stopping_rounds={rounds} will be removed: say {now}"]
-
-
 def reported_rounds(
     conf: BoostingConf, info: DatasetInfo, names: Sequence[str], deciding: Callable[[Sequence[str]], str]
 ) -> tuple[str, ...]:

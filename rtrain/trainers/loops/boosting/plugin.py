@@ -48,7 +48,7 @@ class BoostingPlugin(TrainerPlugin):
         return found
 
     def notices(self, job: Job) -> Sequence[str]:
-        """Report that the test split chooses the best checkpoint, if it does, and what has another name now."""
-        from rtrain.trainers.loops.boosting.judged import chosen_on_test, old_names
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.loops.boosting.judged import chosen_on_test
 
-        return [*chosen_on_test(job), *old_names(job.conf.trainer)]
+        return chosen_on_test(job)

@@ -1,0 +1,105 @@
+"""Keys under the names of older versions: they are the new keys, with a note, for configs and for recorded runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed, value_at
+from rtrain.config.session import Session
+from rtrain.config.validate import InvalidError, dataclasses_in, validate
+from rtrain.schemas import schemas
+
+CONFS = schemas()
+
+
+@dataclass(kw_only=True)
+class Inner:
+    length: int = 3
+    size: int | None = renamed("length")
+
+
+@dataclass(kw_only=True)
+class Outer:
+    inner: Inner = field(default_factory=Inner)
+    other: Inner | None = None
+    width: float = renamed("other.length", default=0.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({"inner": {"size": 5}}, {"inner": {"length": 5}}),
+        ({"inner": {"size": None, "length": 2}}, {"inner": {"size": None, "length": 2}}),
+        ({"other": {"size": 5}, "inner": {}}, {"other": {"length": 5}, "inner": {}}),
+        ({"width": 2.0}, {"other": {"length": 2.0}}),
+        ({"width": 2.0, "other": None}, {"other": {"length": 2.0}}),
+        ({"width": 2.0, "other": {"length": 1}}, {"other": {"length": 1}}),
+        ({"width": 0.0}, {"width": 0.0}),
+        ({"width": "${x}", "unknown": 1}, {"other": {"length": "${x}"}, "unknown": 1}),
+    ],
+)
+def test_values_move_to_the_new_key(before, now):
+    text = json.dumps(before)
+    assert by_new_names(Outer, before) == now
+    assert json.dumps(before) == text  # what was given stays as it is
+    assert by_new_names(Outer, now) == now
+
+
+def test_all_old_keys_that_are_set_are_named():
+    data = {"inner": {"size": 5, "length": 1}, "width": 2.0, "other": None}
+    assert dict(old_keys(Outer, data)) == {"inner.size": "inner.length", "width": "other.length"}
+
+
+@dataclass(kw_only=True)
+class Whole:
+    trainer: Outer = field(default_factory=Outer)
+    inner: Inner = field(default_factory=Inner)
+
+
+def test_each_old_key_gets_one_note():
+    notes = notes_of_renamed({"trainer": {"width": 2.0}, "inner": {"size": 1}}, Whole())
+    assert {note.partition(";")[0] for note in notes} == {
+        "inner.size is called inner.length now",
+        "trainer.width is called trainer.other.length now",
+    }
+
+
+OLD = [
+    (group, name, conf, old, now)
+    for group in ("trainer", "dataset", "sweep", "logger")
+    for name, plugin in getattr(CONFS, group).items()
+    for conf in dataclasses_in(plugin, set())
+    for old, now in new_names(conf)
+]
+
+
+def test_there_are_old_names_to_try():
+    assert {(name, old) for _, name, _, old, _ in OLD} >= {("xgboost", "early_stopping_rounds")}
+
+
+@pytest.mark.parametrize(("group", "name", "conf", "old", "now"), OLD)
+def test_the_new_key_of_each_old_name_exists(group, name, conf, old, now):
+    for part in now.split("."):
+        inner = [one for one in dataclasses_in(conf, set()) if part in getattr(one, "__dataclass_fields__", {})]
+        assert inner, f"{name}: there is no {now}"
+
+
+def test_a_key_under_both_names_is_refused():
+    words = ["num_workers=0", "trainer.early_stopping_rounds=3", "trainer.early_stopping.patience=4"]
+    with Session("xgboost", words, CONFS) as session, pytest.raises(Exception, match="old name of early_stopping"):
+        session.check()
+    trainer = {"type": "xgboost", "early_stopping_rounds": 3, "early_stopping": {"patience": 4}}
+    with pytest.raises(InvalidError) as refused:
+        validate({"trainer": trainer}, CONFS)
+    assert [one.key for one in refused.value.problems] == ["trainer.early_stopping_rounds"]
+
+
+def test_what_is_recorded_and_its_hash_stay_as_written():
+    with Session("xgboost", ["num_workers=0", "trainer.early_stopping_rounds=3"], CONFS) as session:
+        composed = session.check()
+    assert composed.resolved["trainer"]["early_stopping_rounds"] == 3
+    assert composed.conf.trainer.early_stopping_rounds is None
+    assert value_at(composed.resolved, "trainer.early_stopping") is None
