@@ -84,9 +84,9 @@ def logger_conf(name: str, keys: Mapping[str, Any], schemas: Schemas) -> Any:
     return found[name]
 
 
-def forbid_extra(conf: type, *, docstrings: bool = False) -> type:
+def forbid_extra(conf: type) -> type:
     """Make pydantic refuse keys that ``conf``, or a dataclass inside it, doesn't have."""
-    settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings, allow_inf_nan=False)
+    settings = ConfigDict(extra="forbid", allow_inf_nan=False)
     for one in dataclasses_in(conf, set()):
         one.__pydantic_config__ = settings
     return conf

@@ -14,22 +14,28 @@ from rtrain.config.files.locations import shown
 class _Imported(NamedTuple):
     spec: object
     """Another one once the module is reloaded."""
-    file: Path | None
-    """Its source; None where it is not the user's own."""
+    file: Path
+    """Its source."""
     changed_at: int
     """When that had been changed last, in nanoseconds."""
 
 
 _imported: dict[str, _Imported] = {}
+"""The user's own modules."""
+_installed: set[str] = set()
+"""All others: thousands, which are looked at once."""
 
 
 def note_imported() -> None:
     """Note of which state of their files the user's modules are that were imported since the last call."""
-    for name in list(sys.modules):
+    for name in sys.modules.keys() - _installed - {"__main__"}:
         spec, file = _own(name, "__spec__"), _own(name, "__file__")
-        if name != "__main__" and isinstance(file, str) and (name not in _imported or _imported[name].spec is not spec):
-            own = Path(file) if is_own(file) else None
-            _imported[name] = _Imported(spec, own, 0 if own is None else _changed_at(own))
+        if not isinstance(file, str) or (name in _imported and _imported[name].spec is spec):
+            continue
+        if is_own(file):
+            _imported[name] = _Imported(spec, Path(file), _changed_at(Path(file)))
+        else:
+            _installed.add(name)
 
 
 def tell_of_edited() -> None:
@@ -40,7 +46,7 @@ def tell_of_edited() -> None:
     """
     note_imported()
     for name, one in _imported.items():
-        if one.file is None or _own(name, "__spec__") is not one.spec:
+        if _own(name, "__spec__") is not one.spec:
             continue
         if _changed_at(one.file) != one.changed_at:
             warnings.warn(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import textwrap
+import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -28,16 +29,13 @@ def schema_of(conf: type) -> dict[str, Any]:
 
 def definitions_of(confs: Mapping[str, type]) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the name of the definition of each dataclass, and all definitions, of those inside them too."""
-    adapters: list[Any] = [
-        (key, "validation", TypeAdapter(forbid_extra(conf, docstrings=True))) for key, conf in confs.items()
-    ]
+    adapters: list[Any] = [(key, "validation", TypeAdapter(forbid_extra(conf))) for key, conf in confs.items()]
     schemas, whole = TypeAdapter.json_schemas(adapters, ref_template=_TEMPLATE)
     definitions = whole["$defs"]
     seen: set[type] = set()
     for conf in confs.values():
         for one in dataclasses_in(conf, seen):
             _finish(definitions[_name_of(one, definitions)], one)
-        forbid_extra(conf)
     return {key: schemas[key, "validation"]["$ref"].removeprefix(REF) for key in confs}, definitions
 
 
@@ -50,7 +48,7 @@ def _name_of(conf: type, definitions: Mapping[str, Any]) -> str:
 def _finish(definition: dict[str, Any], conf: type) -> None:
     for key in ("required", "title"):
         definition.pop(key, None)
-    docs = _inherited_docs(conf)
+    docs = _field_docs(conf)
     for name, value in definition["properties"].items():
         value.pop("title", None)
         if name in docs:
@@ -67,12 +65,21 @@ def _take_texts(value: dict[str, Any], pattern: str) -> None:
         value["anyOf"] = [*kept.get("anyOf", [kept]), {"type": "string", "pattern": pattern}]
 
 
-def _inherited_docs(conf: type) -> dict[str, str]:
-    """Return the docstrings under the fields of the base classes, which pydantic leaves out."""
+def _field_docs(conf: type) -> dict[str, str]:
+    """Return the docstring under each field of a dataclass and of its base classes, the nearest one's first."""
     found: dict[str, str] = {}
-    for base in filter(is_dataclass, conf.__mro__[1:]):
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        for field, text in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+    for one in filter(is_dataclass, conf.__mro__):
+        for field, text in pairwise(_bodies(one.__module__).get(one.__qualname__, ())):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
                 found.setdefault(field.target.id, inspect.cleandoc(ast.literal_eval(text.value)))
     return found
+
+
+@cache
+def _bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of each class at the top of a module; to read it for each class takes most of the time."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:  # it is there without its source
+        return {}
+    return {one.name: one.body for one in tree.body if isinstance(one, ast.ClassDef)}
