@@ -145,11 +145,6 @@ def is_a_sweep(text: str, folder: Path) -> ConfigError:
     )
 
 
-def find_runs(texts: Sequence[str], folders: Sequence[str] = ()) -> list[Path]:
-    """Return the folders that words stand for, each once."""
-    return list(dict.fromkeys(find_run(text, folders) for text in texts))
-
-
 def _first(word: str, name: str | None, rows: Sequence[Row]) -> Row:
     """Return the newest run or sweep, or the best run or trial."""
     called = [row for row in rows if name is None or _is_called(row, name)]

@@ -114,13 +114,6 @@ def complete_checkpoint(
     return record
 
 
-def adopt_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """List the files of a complete checkpoint folder that something else wrote, and return its record."""
-    record = describe_checkpoint(folder, folder.name, facts)
-    write_atomic(folder / RECORD_NAME, to_json(record, indent=2))
-    return record
-
-
 def note_in_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Change facts in the record of a complete checkpoint, the files of which stay, and return the record."""
     record = {**read_record(folder), **facts}

@@ -84,12 +84,6 @@ class GitState:
     """Files that are in no commit."""
 
 
-def describe_git(folder: Path) -> dict[str, Any] | None:
-    """Return commit, branch and dirtiness of the checkout that holds ``folder``; None outside git or without it."""
-    state = read_git(folder)
-    return None if state is None else state.facts
-
-
 def read_git(folder: Path) -> GitState | None:
     """Return the state of the checkout that holds ``folder``; None outside git or without it."""
     commit = _git(folder, "rev-parse", "HEAD")

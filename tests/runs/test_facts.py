@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.runs.facts import describe_git, installed_packages
+from rtrain.runs.facts import installed_packages, read_git
 
 
 def git(folder: Path, *words: str) -> None:
@@ -29,12 +29,13 @@ def repository(tmp_path):
 
 
 def test_commit_branch_and_changes_are_told(repository):
-    facts = describe_git(repository)
+    facts = read_git(repository).facts
     assert facts["branch"] == "main"
     assert len(facts["commit"]) == 40
     assert (facts["dirty"], facts["num_untracked"]) == (True, 0)
     git(repository, "commit", "-qam", "second")
-    assert describe_git(repository) == {"commit": describe_git(repository)["commit"], "branch": "main", "dirty": False}
+    facts = read_git(repository).facts
+    assert facts == {"commit": facts["commit"], "branch": "main", "dirty": False}
 
 
 HOSTILE = {
@@ -60,8 +61,7 @@ def test_no_program_of_a_repository_is_run(name, included, repository, tmp_path)
         (repository / ".gitattributes").write_text(f"*.txt filter={driver} diff={driver}\n")
     if included:
         git(repository, "config", "include.path", "../more")
-    facts = describe_git(repository)
-    assert facts is not None
+    facts = read_git(repository).facts
     assert facts["dirty"]
     assert not marker.exists()
 
@@ -86,7 +86,7 @@ def test_objects_that_a_partial_clone_lacks_are_not_fetched(repository, tmp_path
         git(repository, "config", key, value)
     for url in (f"ext::{program}", str(tmp_path)):
         git(repository, "config", "remote.origin.url", url)
-        facts = describe_git(repository)
+        facts = read_git(repository).facts
         assert (facts["dirty"], facts["diff_sha256"], facts["num_untracked"]) == (True, None, 0)
         assert not marker.exists()
 
@@ -99,7 +99,7 @@ def test_a_bare_repository_inside_a_clone_is_none(tmp_path):
     git(inside, "init", "-q", "--bare", ".")
     for key, value in {"core.bare": "false", "core.worktree": ".", "core.fsmonitor": f"touch {marker}; false"}.items():
         git(inside, "config", "-f", "config", key, value)
-    describe_git(inside)
+    read_git(inside)
     assert not marker.exists()
 
 

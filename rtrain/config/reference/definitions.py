@@ -80,6 +80,6 @@ def _bodies(module: str) -> dict[str, list[ast.stmt]]:
     """Return the statements of each class at the top of a module; to read it for each class takes most of the time."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except OSError:  # it is there without its source
+    except (KeyError, OSError):  # a dataclass that was made by a function, or a module without its source
         return {}
     return {one.name: one.body for one in tree.body if isinstance(one, ast.ClassDef)}
