@@ -20,7 +20,7 @@ def renamed(now: str, default: Any = None) -> Any:
 
     Args:
         now: The new key, with dots, from the dataclass of the old one on: ``early_stopping.patience``.
-        default: What the old key holds where nobody sets it.
+        default: What the old key holds if it is not set.
     """
     return field(default=default, metadata={_NOW: now})
 
@@ -45,7 +45,7 @@ def notes_of_renamed(data: Mapping[str, Any], conf: Any) -> list[str]:
 
     Args:
         data: The config.
-        conf: What it was made into: the dataclass of ``RtrainConf``, whose plugins have dataclasses of their own.
+        conf: What it was made into: ``RtrainConf``, which holds the dataclasses of the plugins.
     """
     found = dict(old_keys(type(conf), data))
     for one in fields(conf):

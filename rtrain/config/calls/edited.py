@@ -23,7 +23,7 @@ class _Imported(NamedTuple):
 _imported: dict[str, _Imported] = {}
 """The user's own modules."""
 _installed: set[str] = set()
-"""All others: thousands, which are looked at once."""
+"""All others: thousands, of which each is examined only once."""
 
 
 def note_imported() -> None:

@@ -33,7 +33,7 @@ from rtrain.runs.records import (
 )
 
 WAIT_SECONDS = 0.1
-"""How often it looks whether the next attempt may begin."""
+"""Interval at which the wait for the next attempt listens for a stop request."""
 
 
 class Attempts:

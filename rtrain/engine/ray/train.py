@@ -23,7 +23,7 @@ from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import LESS_MEMORY
 
 POLL_SECONDS = 0.1
-"""How often the driver looks whether the workers have ended."""
+"""Interval at which the driver asks whether the workers have ended."""
 HANG_MARGIN_SECONDS = 60
 """What a start takes at most, beyond the time after which workers without news hang."""
 ABANDON_SECONDS = 30.0
