@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
@@ -26,11 +26,13 @@ class PluginInfo:
     """Modules that have to be installed first."""
     extra: str | None
     """The extra of rtrain that brings them."""
+    broken: bool = False
+    """Whether it can't be imported, or lacks a part; the summary says why."""
 
     @property
     def installed(self) -> bool:
         """Whether the plugin can be used as things are."""
-        return not self.missing
+        return not self.missing and not self.broken
 
 
 class Confs(Mapping[str, type]):
@@ -159,6 +161,18 @@ def named_plugin(name: str, plugin: object) -> Iterator[None]:
 
         message = f"the plugin '{name}' failed: {type(error).__name__}: {first_line(error)}"
         raise ConfigError(message, raised_at(error)) from error
+
+
+def describe_all(names: Iterable[str], describe: Callable[[str], PluginInfo]) -> list[PluginInfo]:
+    """Return what there is to say about plugins: a broken one doesn't hide the others."""
+    return [_described(name, describe) for name in names]
+
+
+def _described(name: str, describe: Callable[[str], PluginInfo]) -> PluginInfo:
+    try:
+        return describe(name)
+    except ConfigError as error:
+        return PluginInfo(name, error.message, (), None, broken=True)
 
 
 def describe_plugin(name: str, kind: type, requires: Sequence[str], extra: str | None) -> PluginInfo:

@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from rtrain.config.diagnostics.meant.keys.words import _read
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
+from rtrain.datasets import registry as datasets
 from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.plugins import Confs, PluginInfo, check_installed, class_of, import_plugin, missing_modules, named_plugin
 from rtrain.schemas import schemas
+from rtrain.trainers import registry as trainers
 from rtrain.trainers.registry import packages, plugins
 
 
@@ -131,3 +134,31 @@ def test_what_the_code_of_a_plugin_raises_names_it_and_its_line():
 def test_what_rtrains_own_plugins_raise_stays_what_it_is():
     with pytest.raises(KeyError), named_plugin("csv", load_source("csv")):
         raise KeyError("a bug of ours")
+
+
+BROKEN = {
+    "import": "import no_such_package\n",
+    "part": "other = 1\n",
+    "syntax": "def\n",
+    "exit": "raise ValueError('x')\n",
+}
+
+
+@pytest.mark.parametrize("code", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("kind", [trainers, datasets], ids=["trainers", "datasets"])
+def test_a_broken_plugin_hides_no_other_one_from_the_list(kind, code, tmp_path, monkeypatch):
+    (tmp_path / "broken_plugin.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_plugin", raising=False)
+    whole = kind.describe()
+    point = metadata.EntryPoint("broken", "broken_plugin", f"rtrain.{kind.__name__.split('.')[1]}")
+    monkeypatch.setattr("rtrain.plugins._entry_points", lambda: metadata.EntryPoints([point]))
+    names = kind.packages if kind is trainers else kind.modules
+    names.cache_clear()
+    try:
+        found = {info.name: info for info in kind.describe()}
+    finally:
+        names.cache_clear()
+    assert found.pop("broken").broken
+    assert set(found.values()) >= {info for info in whole if info.name in found}
+    assert len(found) >= 8

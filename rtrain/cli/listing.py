@@ -57,5 +57,7 @@ def _print_keys(conf: type, group: str) -> None:
 def _state(info: PluginInfo) -> str:
     if info.installed:
         return "ready"
+    if info.broken:
+        return "broken"
     how = f": pip install 'rtrain[{info.extra}]'" if info.extra else ""
     return f"needs {', '.join(info.missing)}{how}"

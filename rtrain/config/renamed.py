@@ -20,7 +20,7 @@ def renamed(now: str, default: Any = None) -> Any:
 
     Args:
         now: The new key, with dots, from the dataclass of the old one on: ``early_stopping.patience``.
-        default: What the old key holds if it is not set.
+        default: The value of the old key if it is not set.
     """
     return field(default=default, metadata={_NOW: now})
 

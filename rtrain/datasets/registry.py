@@ -9,7 +9,15 @@ from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Source
 from rtrain.errors import ConfigError
-from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
+from rtrain.plugins import (
+    Confs,
+    PluginInfo,
+    check_installed,
+    describe_all,
+    describe_plugin,
+    find_modules,
+    import_plugin,
+)
 
 ENTRY_POINTS = "rtrain.datasets"
 
@@ -47,8 +55,12 @@ def load_source(name: str, builder: Builder | None = None) -> Source:
 
 def describe() -> list[PluginInfo]:
     """Return what ``rtrain datasets`` lists."""
-    kinds = {name: _source_class(name) for name in modules()}
-    return [describe_plugin(name, kind, kind.requires, kind.extra) for name, kind in kinds.items()]
+    return describe_all(modules(), _describe)
+
+
+def _describe(name: str) -> PluginInfo:
+    kind = _source_class(name)
+    return describe_plugin(name, kind, kind.requires, kind.extra)
 
 
 def _source_class(name: str) -> type[Source]:

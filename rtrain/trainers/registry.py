@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.errors import ConfigError
-from rtrain.plugins import Confs, PluginInfo, check_installed, class_of, describe_plugin, find_modules, import_plugin
+from rtrain.plugins import (
+    Confs,
+    PluginInfo,
+    check_installed,
+    class_of,
+    describe_all,
+    describe_plugin,
+    find_modules,
+    import_plugin,
+)
 
 if TYPE_CHECKING:
     from rtrain.trainers.base import TrainerPlugin
@@ -61,8 +70,12 @@ def has_own_loop(conf: Any) -> bool:
 
 def describe() -> list[PluginInfo]:
     """Return what ``rtrain trainers`` lists."""
-    plugins = {name: _plugin(name) for name in packages()}
-    return [describe_plugin(name, type(plugin), plugin.requires, _extra(name)) for name, plugin in plugins.items()]
+    return describe_all(packages(), _describe)
+
+
+def _describe(name: str) -> PluginInfo:
+    plugin = _plugin(name)
+    return describe_plugin(name, type(plugin), plugin.requires, _extra(name))
 
 
 def recorded_packages(trainer: str) -> Iterator[str]:
