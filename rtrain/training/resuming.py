@@ -14,8 +14,8 @@ from rtrain.config.files.locations import shown
 from rtrain.config.renamed import by_new_names
 from rtrain.config.schema import RtrainConf
 from rtrain.config.targets.moved import with_names_of_now
+from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import DatasetInfo
-from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.runs.filesystem.lock import is_locked
@@ -24,6 +24,7 @@ from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, 
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.text.printable import printable
+from rtrain.trainers import registry as trainers
 from rtrain.trainers.registry import trainer_of
 from rtrain.trainers.trained import refuse_pickles, wrote_files
 from rtrain.training.local_copy import bring, catch_up, in_store, is_ahead, is_worked_on
@@ -279,9 +280,11 @@ def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resump
 def _by_new_names(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recorded config with its keys and targets under the names that they have now."""
     found = by_new_names(RtrainConf, with_names_of_now(config))
-    if found.get("dataset") is not None:
-        found["dataset"] = by_new_names(load_source(found["dataset"]["type"]).Conf, found["dataset"])
-    return {**found, "trainer": by_new_names(trainer_of(found["trainer"]).Conf, found["trainer"])}
+    for section, kinds in (("trainer", trainers.confs()), ("dataset", datasets.confs())):
+        keys = found.get(section)
+        if keys is not None and keys["type"] in kinds:  # its package may be gone
+            found[section] = by_new_names(kinds[keys["type"]], keys)
+    return found
 
 
 def newer_keys(manifest: Manifest, composed: Composed) -> list[str]:

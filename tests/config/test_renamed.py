@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+import rtrain
 from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed, value_at
 from rtrain.config.session import Session
 from rtrain.config.validate import InvalidError, dataclasses_in, validate
 from rtrain.schemas import schemas
+from rtrain.training.resuming import find_resumption
 
 CONFS = schemas()
 
@@ -103,3 +105,14 @@ def test_what_is_recorded_and_its_hash_stay_as_written():
     assert composed.resolved["trainer"]["early_stopping_rounds"] == 3
     assert composed.conf.trainer.early_stopping_rounds is None
     assert value_at(composed.resolved, "trainer.early_stopping") is None
+
+
+def test_a_run_that_began_with_the_old_name_goes_on_with_the_new_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("num_workers=0", "name=r", "trainer.num_boost_round=6")
+    run = rtrain.fit("xgboost", [*words, "trainer.early_stopping_rounds=2"], quiet=True)
+    now = ("trainer.early_stopping.patience=2", "trainer.num_boost_round=8", f"run.resume={run.path}")
+    with Session("xgboost", [*words[:2], *now], CONFS) as session:
+        resumption = find_resumption(session.check())
+    assert resumption is not None
+    assert set(resumption.changed) - {"run.resume"} == {"trainer.num_boost_round"}

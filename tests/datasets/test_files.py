@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from rtrain.config.files.data_files import KINDS, TABLES
 from rtrain.datasets.files import existing_path, files_at, files_by_split, files_fingerprint
 from rtrain.datasets.near_files import hint_for
 from rtrain.errors import DatasetError
@@ -85,3 +86,19 @@ def test_the_fingerprint_sees_a_changed_file(tmp_path):
     assert files_fingerprint([tmp_path / "x.csv"]) == before
     (tmp_path / "x.csv").write_text("a\n1\n2\n")
     assert files_fingerprint([tmp_path / "x.csv"]) != before
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("read", TABLES)
+def test_a_table_of_another_format_leads_to_its_dataset(kind, read, packed, tmp_path):
+    for ending in KINDS[kind]:
+        write(tmp_path, f"rows{ending}{packed}")
+        text = str(tmp_path / f"rows{ending}{packed}")
+        if kind == read:
+            assert [file.name for file in files_at(text, KINDS[read])] == [f"rows{ending}{packed}"]
+        else:
+            with pytest.raises(
+                DatasetError, match=f"is a {kind} file, and dataset={read} can't read it.\ntry: dataset={kind}"
+            ):
+                files_at(text, KINDS[read])
