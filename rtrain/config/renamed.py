@@ -52,7 +52,12 @@ def notes_of_renamed(data: Mapping[str, Any], conf: Any) -> list[str]:
         kind, section = type(getattr(conf, one.name)), data.get(one.name)
         if is_dataclass(kind) and isinstance(section, Mapping):
             found |= old_keys(kind, section, f"{one.name}.")
-    return [f"{old} is called {now} now; the old name works in this minor version" for old, now in found.items()]
+    return [
+        f"{old} is called {now} now; the old name works in this minor version"
+        if value_at(data, now) is None
+        else f"{old} has no effect: {now}, its name of now, is set too"
+        for old, now in found.items()
+    ]
 
 
 def by_new_names(conf: type, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import rtrain
 from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed, value_at
 from rtrain.config.session import Session
-from rtrain.config.validate import InvalidError, dataclasses_in, validate
+from rtrain.config.validate import dataclasses_in
 from rtrain.schemas import schemas
 from rtrain.training.resuming import find_resumption
 
@@ -89,14 +89,13 @@ def test_the_new_key_of_each_old_name_exists(group, name, conf, old, now):
         assert inner, f"{name}: there is no {now}"
 
 
-def test_a_key_under_both_names_is_refused():
+def test_the_new_name_counts_where_both_are_set_and_a_note_says_so():
     words = ["num_workers=0", "trainer.early_stopping_rounds=3", "trainer.early_stopping.patience=4"]
-    with Session("xgboost", words, CONFS) as session, pytest.raises(Exception, match="old name of early_stopping"):
-        session.check()
-    trainer = {"type": "xgboost", "early_stopping_rounds": 3, "early_stopping": {"patience": 4}}
-    with pytest.raises(InvalidError) as refused:
-        validate({"trainer": trainer}, CONFS)
-    assert [one.key for one in refused.value.problems] == ["trainer.early_stopping_rounds"]
+    with Session("xgboost", words, CONFS) as session:
+        composed = session.check()
+    assert composed.conf.trainer.early_stopping.patience == 4
+    (note,) = [one for one in composed.notices if "early_stopping_rounds" in one]
+    assert note.startswith("trainer.early_stopping_rounds has no effect: trainer.early_stopping.patience")
 
 
 def test_what_is_recorded_and_its_hash_stay_as_written():
