@@ -292,6 +292,7 @@ URLS = [
     *("abfs://box@evil.dfs.core.windows.net.evil.com/x", "abfs://b@a.dfs.core.windows.net/x?blob_storage_scheme=http"),
     *("http://evil/x.csv", "HTTPS://evil/x.csv"),  # none would, but the answer may never end
     *("hdfs://evil:9/x", "sftp://evil/x", "ftp://evil/x", "simplecache::s3://b/x", "reference::file:///x", "smb://e/x"),
+    *("file://a::sftp://evil/x", "hf://a/b::s3://b/x?endpoint_override=evil", "file:///a::reference://evil/x"),
 ]
 
 

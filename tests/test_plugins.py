@@ -140,7 +140,7 @@ BROKEN = {
     "import": "import no_such_package\n",
     "part": "other = 1\n",
     "syntax": "def\n",
-    "exit": "raise ValueError('x')\n",
+    "raises": "raise ValueError('x')\n",
 }
 
 

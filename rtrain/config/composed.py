@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.compose.nodes import without
 from rtrain.config.diagnostics.screen import CliWord
+from rtrain.config.nested import without
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.builder import Builder

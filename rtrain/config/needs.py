@@ -174,7 +174,7 @@ def _within(way: Way, conf: Any, where: str) -> Iterator[tuple[str, Need]]:
 
 def _declared(way: Way, conf: type, attribute: str, where: str) -> Iterator[tuple[str, Need]]:
     rules: Rules = getattr(conf, attribute, ())
-    before = {f"{where}.{now}".strip("."): f"{where}.{old}".strip(".") for old, now in new_names(conf)}
+    before = {f"{where}.{now}".strip("."): f"{where}.{old}".strip(".") for old, now in new_names(conf).items()}
     for rule in rules:
         for key in rule.keys(conf, where) if rule.find is None else rule.find(way):
             yield key, rule.need

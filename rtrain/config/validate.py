@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from rtrain.config.compose.sources.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
-from rtrain.config.renamed import by_new_names
+from rtrain.config.renamed import with_new_names
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.value_types.fields import hints_of
 from rtrain.config.value_types.texts import NAME, ChoiceError
@@ -147,7 +147,7 @@ def _adapter(conf: type) -> TypeAdapter[Any]:
 
 
 def _checked(conf: type, data: dict[str, Any], where: str, problems: list[Problem]) -> Any:
-    data = by_new_names(conf, data)
+    data = with_new_names(conf, data)
     try:
         return _adapter(conf).validate_python(data)
     except ValidationError as error:

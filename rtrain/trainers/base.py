@@ -105,7 +105,7 @@ class TrainerPlugin:
     resumable: ClassVar[frozenset[str]] = frozenset(
         {
             *("max_epochs", "max_steps", "max_seconds", "num_boost_round"),
-            "early_stopping",
+            *("early_stopping", "early_stopping_rounds", "early_stopping_min_delta"),
             *("batch_size", "global_batch_size", "eval_batch_size", "num_threads"),
             *("eval_every_epochs", "eval_every_steps", "evaluate_split", "eval_splits"),
         }

@@ -45,6 +45,7 @@ CASES = [
     ("mlp", (*STREAM, "trainer.shuffle=false", "dataset.num_shuffle_rows=10000"), "trainer.shuffle=false takes"),
     ("xgboost", (*STREAM, "dataset.num_shuffle_rows=10000"), "in the order of the data"),
     ("xgboost", ("trainer.num_boost_round=9", "trainer.early_stopping_rounds=9"), "before so many rounds"),
+    ("xgboost", ("trainer.early_stopping_min_delta=0",), "nothing stops the run early"),
     ("lightgbm", ("trainer.eval_splits=[]", "trainer.metric_functions=[a:b]"), "evaluates nothing"),
     ("transformers", ("++trainer.arguments.ddp_bucket_cap_mb=25",), "several workers"),
     ("transformers", ("trainer.mask_share=0.5",), "masks no tokens"),

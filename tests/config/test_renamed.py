@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 import rtrain
-from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed, value_at
+from rtrain.config.nested import value_at
+from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed
 from rtrain.config.session import Session
 from rtrain.config.validate import dataclasses_in
 from rtrain.schemas import schemas
@@ -74,7 +75,7 @@ OLD = [
     for group in ("trainer", "dataset", "sweep", "logger")
     for name, plugin in getattr(CONFS, group).items()
     for conf in dataclasses_in(plugin, set())
-    for old, now in new_names(conf)
+    for old, now in new_names(conf).items()
 ]
 
 
@@ -102,7 +103,7 @@ def test_what_is_recorded_and_its_hash_stay_as_written():
     with Session("xgboost", ["num_workers=0", "trainer.early_stopping_rounds=3"], CONFS) as session:
         composed = session.check()
     assert composed.resolved["trainer"]["early_stopping_rounds"] == 3
-    assert composed.conf.trainer.early_stopping_rounds is None
+    assert composed.conf.trainer.early_stopping.patience == 3
     assert value_at(composed.resolved, "trainer.early_stopping") is None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, Node, OmegaConf
@@ -58,12 +58,3 @@ def words_of(overrides: ListConfig) -> list[str]:
     """Return overrides as they were typed: references in them stay."""
     words: Any = OmegaConf.to_container(overrides, resolve=False)
     return [str(word) for word in words]
-
-
-def without(node: Mapping[str, Any], keys: frozenset[str], where: str = "") -> dict[str, Any]:
-    """Return a mapping without the keys that are named, at any depth."""
-    kept = {key: value for key, value in node.items() if f"{where}{key}" not in keys}
-    return {
-        key: without(value, keys, f"{where}{key}.") if isinstance(value, Mapping) else value
-        for key, value in kept.items()
-    }

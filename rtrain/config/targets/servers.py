@@ -19,6 +19,8 @@ _NOTHING_SENT = ("http", "https", "file", "local", "memory", "data", "hf", "hdfs
 _AZURE_HOSTS = ("dfs.core.windows.net", "blob.core.windows.net")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
+_CHAIN = re.compile(r"::[\w.+-]+://")
+"""``file://a::sftp://host/b``: fsspec opens the last link, whatever the first one is."""
 _PLAIN_OPTION = re.compile(r"region=[a-z0-9-]+|anonymous=\w+|retry_limit_seconds=[\d.]+")
 _THIS_MACHINE = re.compile(r"auto|local|((ray://)?(localhost|127\.0\.0\.1|\[::1\])(:\d+)?)?")
 
@@ -37,6 +39,8 @@ def is_well_known(url: str) -> bool:
     """
     scheme = url.partition("://")[0].lower()
     bare, options = url_parts(url)
+    if _CHAIN.search(url):
+        return False
     if scheme in ("http", "https", "file", "hf"):
         return True
     if options or "?" in bare or "#" in bare or "\\" in bare or "::" in bare:
@@ -56,7 +60,7 @@ def is_foreign_store(url: str) -> bool:
     schemes = {link.partition("://")[0].lower() for link in url.split("::") if "://" in link}
     bare, options = url_parts(url)
     plain = all(_PLAIN_OPTION.fullmatch(one) for one in options.split("&")) if options else True
-    if plain and "::" not in url and is_well_known(bare):
+    if plain and is_well_known(bare):
         return False
     return any(one in CREDENTIALS or _opened_by_fsspec(one) for one in schemes.difference(_NOTHING_SENT))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
@@ -20,3 +20,8 @@ def kinds_of(conf: type | None, name: str) -> tuple[Any, ...]:
     """Return the type of a field of a dataclass, and the types that it is made of, where it is a union."""
     hint = hints_of(conf).get(name) if conf is not None else None
     return hint, *get_args(hint)
+
+
+def dataclasses_of(conf: type, name: str) -> Iterator[type]:
+    """Yield the dataclasses that a field may hold."""
+    yield from (one for one in kinds_of(conf, name) if isinstance(one, type) and is_dataclass(one))

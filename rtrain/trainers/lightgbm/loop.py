@@ -9,7 +9,7 @@ from typing import Any
 
 import lightgbm
 
-from rtrain.config.renamed import by_new_names
+from rtrain.config.renamed import with_new_names
 from rtrain.datasets.base import DatasetInfo
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.checkpoint_errors import reading
@@ -95,7 +95,7 @@ def _trees(begin: InitialModel) -> lightgbm.Booster | None:
         booster = read_trees(begin.folder, trusted=wrote_files(begin.folder))
         if begin.init is None:
             return booster
-        before = by_new_names(Conf, read_about(begin.init).trainer)
+        before = with_new_names(Conf, read_about(begin.init).trainer)
         stops_early = before.get("early_stopping") is not None
         best = RoundProgress.load(begin.init).rounds_to_predict(stops_early=stops_early)
         return booster if best == 0 else lightgbm.Booster(model_str=booster.model_to_string(num_iteration=best))

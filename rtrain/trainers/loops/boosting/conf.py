@@ -35,7 +35,7 @@ CAN_STOP = Need(
     met=lambda way: way.resumed or can_stop(way.trainer.early_stopping, way.trainer.num_boost_round),
     otherwise="the run ends before so many rounds in a row can be without improvement",
     instead="Ask for fewer of them, or grow more trees",
-    keys=("trainer.num_boost_round", "trainer.early_stopping"),
+    keys=("trainer.num_boost_round", "trainer.early_stopping", "trainer.early_stopping_rounds"),
 )
 NORMALIZED = Need(
     # Of streamed rows, the mean takes a pass over the files, which false leaves out.
@@ -44,6 +44,12 @@ NORMALIZED = Need(
     instead="Leave it out",
     keys=("trainer.type", "dataset"),
     of_rows=True,
+)
+STOPS_EARLY = Need(
+    met=lambda way: way.trainer.early_stopping_rounds is not None,
+    otherwise="nothing stops the run early",
+    instead="It is early_stopping.min_delta now: trainer.early_stopping={patience: 10, min_delta: 0.01}",
+    keys=("trainer.early_stopping_rounds",),
 )
 METRIC_NAMES = ("metric", "metrics", "metric_types", "eval_metric")
 """What the libraries call the parameter that says what is measured."""
@@ -69,6 +75,7 @@ class BoostingConf(TrainLoopConf):
     needs: ClassVar[Rules] = (
         *loop_needs(),
         CAN_STOP.of("early_stopping.patience"),
+        STOPS_EARLY.of("early_stopping_min_delta"),
         MEASURES.of("metric_functions"),
         MEASURES.of_found(lambda way: [f"trainer.params.{one}" for one in way.trainer.params if one in METRIC_NAMES]),
         ENDED_BY_RUN.of("max_seconds"),

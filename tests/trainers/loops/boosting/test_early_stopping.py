@@ -36,15 +36,35 @@ def job(trainer, best=None, **keys):
 @pytest.mark.parametrize("trainer", CONFS)
 def test_the_old_names_stop_at_the_same_round_and_name_the_new_ones(trainer, tmp_path):
     new = {"early_stopping": EarlyStoppingConf(patience=2, min_delta=0.01)}
-    assert len(boosting_runs.fit(trainer, tmp_path, dataset(), **new).events) < 100
-    old = ["num_workers=0", "trainer.early_stopping_rounds=2", "trainer.early_stopping_min_delta=0.01"]
-    with Session(trainer, old, schemas()) as session:
+    words = ["num_workers=0", "trainer.early_stopping_rounds=2", "trainer.early_stopping_min_delta=0.01"]
+    with Session(trainer, words, schemas()) as session:
         composed = session.check()
-    assert composed.conf.trainer.early_stopping == new["early_stopping"]
+    old = {"early_stopping": composed.conf.trainer.early_stopping}
+    rounds = [
+        len(boosting_runs.fit(trainer, tmp_path / str(number), dataset(), **keys).events)
+        for number, keys in enumerate((new, old))
+    ]
+    assert rounds[0] == rounds[1] < 100
+    assert old == new
     assert [note.partition(" now")[0] for note in composed.notices] == [
         "trainer.early_stopping_rounds is called trainer.early_stopping.patience",
         "trainer.early_stopping_min_delta is called trainer.early_stopping.min_delta",
     ]
+    with Session(trainer, ["num_workers=0", "trainer.early_stopping.patience=2"], schemas()) as session:
+        assert not session.check().notices
+
+
+def test_the_new_name_counts_where_both_are_given():
+    words = ["num_workers=0", "trainer.early_stopping.patience=7", "trainer.early_stopping_rounds=2"]
+    with Session("xgboost", words, schemas()) as session:
+        assert session.check().conf.trainer.early_stopping == EarlyStoppingConf(patience=7)
+
+
+@pytest.mark.parametrize("trainer", CONFS)
+def test_a_size_of_improvements_without_early_stopping_is_refused(trainer):
+    words = ["num_workers=0", "trainer.early_stopping_min_delta=0.1"]
+    with pytest.raises(ConfigError, match=r"early_stopping\.min_delta now"), Session(trainer, words, schemas()) as one:
+        one.check()
 
 
 @pytest.mark.parametrize("trainer", CONFS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args
+from typing import Any
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.fields import dataclasses_of, hints_of
 
 
 def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
@@ -86,9 +86,9 @@ def _keys(conf: Any, where: str) -> Iterator[str]:
 
 def sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield (key, dataclass) of the dataclasses inside ``conf``."""
-    for name, hint in hints_of(conf).items():
+    for name in hints_of(conf):
         full = f"{where}.{name}" if where else name
-        for inner in (one for one in (hint, *get_args(hint)) if isinstance(one, type) and is_dataclass(one)):
+        for inner in dataclasses_of(conf, name):
             yield full, inner
             if deep:
                 yield from sections(inner, full)
