@@ -68,7 +68,7 @@ def notes_of_renamed(data: Mapping[str, Any], conf: Any) -> list[str]:
 
 
 def with_new_names(conf: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of the dataclass ``conf`` with the values of old ones at their new ones too, if these are free."""
+    """Return the keys of the dataclass ``conf`` with the value of each old one at its new one too, if that is free."""
     found = dict(data)
     for before, now in old_keys(conf, data):
         if value_at(found, now) is None:
