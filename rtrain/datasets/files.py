@@ -107,7 +107,8 @@ def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
     source = kind_of(file.name.lower())
     wanted = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
     if source in TABLES and wanted and source not in wanted:
-        message = f"{key}: {file} is a {source} file, and dataset={' or '.join(sorted(wanted))} can't read it."
+        ending = file.suffix if kind_of(f"rows{file.suffix.lower()}") else "".join(file.suffixes[-2:])
+        message = f"{key}: {file} is a {ending} file, and dataset={' or '.join(sorted(wanted))} can't read it."
         raise DatasetError(message, to_try(f"dataset={source} {key}={file}"))
 
 

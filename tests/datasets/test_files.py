@@ -99,6 +99,7 @@ def test_a_table_of_another_format_leads_to_its_dataset(kind, read, packed, tmp_
             assert [file.name for file in files_at(text, KINDS[read])] == [f"rows{ending}{packed}"]
         else:
             with pytest.raises(
-                DatasetError, match=f"is a {kind} file, and dataset={read} can't read it.\ntry: dataset={kind}"
+                DatasetError,
+                match=f"is a {ending}{packed} file, and dataset={read} can't read it.\ntry: dataset={kind}",
             ):
                 files_at(text, KINDS[read])
