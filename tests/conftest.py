@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from s3_server import S3Server, serve_s3
+
+# A failure in a helper shows the values that it compared, as one in a test does.
+pytest.register_assert_rewrite(*(path.stem for path in (Path(__file__).parent / "support").glob("*.py")))
+
+from s3_server import S3Server, serve_s3  # noqa: E402
 
 # Ray sets these for its own processes when it is imported or started; they outlive it by design.
 LEFT_BY_LIBRARIES = (

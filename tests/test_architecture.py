@@ -212,6 +212,29 @@ def test_the_map_of_the_code_shows_every_room():
     assert not {room for room in rooms if f"{room}`" not in shown and f"{room}/`" not in shown}
 
 
+TESTS = ROOT.parent / "tests"
+OF_WHOLE_RUNS = {"acceptance", "acting", "benchmarks", "docs", "faults", "gpu", "golden", "support"}
+"""Folders of tests that no single room is responsible for."""
+
+
+def test_the_tests_of_a_room_are_found_in_the_same_place():
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+    rooms = {path.parent.relative_to(ROOT) for path in FILES}
+    assert not {folder for folder in folders - rooms if folder.parts[0] not in OF_WHOLE_RUNS}
+
+
+def test_what_tests_of_several_folders_share_is_in_support():
+    files = [path for path in TESTS.rglob("*.py") if TESTS / "support" not in path.parents]
+    helpers = {path.stem: path.parent for path in files if not path.name.startswith(("test_", "conftest", "__init__"))}
+    astray = {
+        f"{path.relative_to(TESTS)} imports {name}"
+        for path in files
+        for name, _ in imports_of(path)
+        if name in helpers and helpers[name] not in path.parents
+    }
+    assert not astray
+
+
 HEAVY = (
     "{'ray', 'torch', 'pandas', 'sklearn', 'pyarrow', 'xgboost', 'lightgbm', 'torchmetrics', 'lightning', "
     "'transformers', 'tensorflow', 'keras', 'jax', 'flax'}"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests_config import FILES, write
+from small_project import FILES, write
 
 from rtrain.config.files import locations
 

@@ -13,7 +13,7 @@ def test_composing_checking_and_showing_import_no_framework(project):
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from tests_config import SCHEMAS
+from small_project import SCHEMAS
 from rtrain.config.session import Session
 with Session("digits", ["optimizer=adamw"], SCHEMAS) as session:
     session.show_cfg("job")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests_config import SCHEMAS, each_trial, refused, write
+from small_project import SCHEMAS, each_trial, refused, write
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError

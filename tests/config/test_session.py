@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests_config import BoostConf, TorchConf, check, refused, write
+from small_project import BoostConf, TorchConf, check, refused, write
 
 from rtrain.config.files.locations import find_primary, find_project_root
 from rtrain.errors import ConfigError

@@ -68,7 +68,7 @@ BY_TEXT_COLUMN = (
     acts("split.by_hash", "other", on=train),
     acts("split.by_column", {"column": "z", "test": [1]}, on=train),
 )
-SEEN = shown("tests/test_unseen_categories.py::test_the_largest_share_is_a_key", "max_unseen")
+SEEN = shown("tests/prediction/test_unseen_categories.py::test_the_largest_share_is_a_key", "max_unseen")
 TABLE = {"label": "y", "on_missing": "keep"}
 COLUMNS = (
     *NORMALIZED,

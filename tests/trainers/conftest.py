@@ -1,15 +1,10 @@
-"""Let the tests of all trainers import the modules beside this file."""
+"""Which tests of the contract stand for all trainers."""
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from rtrain.testing.trainer_contract import TrainerContract
-
-pytest.register_assert_rewrite("boosting_tests", "changed_files", "epoch_tests", "exactness", "not_finite_tests")
-sys.path.insert(0, str(Path(__file__).parent))
 
 STAND_FOR_ALL = ("TestTorch", "TestXGBoost")
 

@@ -74,8 +74,8 @@ def command_meant(groups: Sequence[str], words: Sequence[str], known: Mapping[st
     if word.startswith("-") and (found := None if groups else _of_option(words, known)) is not None:
         return found
     for meant in (*_synonyms(word, inside), *([] if groups else _with_option(word))):
-        tests_config = meant == "evaluate" and bool(rest) and is_config(rest[0])
-        return _whole([*groups, *("check" if tests_config else meant).split()], rest)
+        small_project = meant == "evaluate" and bool(rest) and is_config(rest[0])
+        return _whole([*groups, *("check" if small_project else meant).split()], rest)
     if is_config(word):
         return _whole(["fit", word], [*rest, *(["--multirun"] if groups == ["sweep"] else [])])
     if "=" in word and word[0].isalpha():

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from antlr4 import InputStream
 from omegaconf import OmegaConf, grammar_parser
-from tests_config import SCHEMAS, check, refused, write
+from small_project import SCHEMAS, check, refused, write
 
 from rtrain.cli.app import run as command
 from rtrain.config.compose import bounds

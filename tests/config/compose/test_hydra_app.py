@@ -15,7 +15,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobStatus
 from omegaconf import DictConfig, OmegaConf
-from tests_config import SCHEMAS, check, each_trial, refused, write
+from small_project import SCHEMAS, check, each_trial, refused, write
 
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests_config import SCHEMAS
+from small_project import SCHEMAS
 
 from rtrain.config.did_you_mean import closest
 from rtrain.config.files import locations

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests_config import write
+from small_project import write
 
 import rtrain
 from rtrain.cli.app import run as command

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests_config import SCHEMAS, refused
+from small_project import SCHEMAS, refused
 from wrong import CASES, HEAD, write
 
 from rtrain.config.session import Session

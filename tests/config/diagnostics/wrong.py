@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests_config import write
+from small_project import write
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{one}: &{one} [{','.join([f'*{before}'] * 9)}]\n" for before, one in zip("abcdef", "bcdefg", strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests_config import refused
+from small_project import refused
 
 HEAD = "defaults: [trainer: torch, dataset: digits]\n"
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests_config import SCHEMAS, write
+from small_project import SCHEMAS, write
 
 from rtrain.config.reference.completion import complete
 from rtrain.config.reference.key_index import key_index

@@ -7,7 +7,7 @@ from dataclasses import field, make_dataclass, replace
 
 import pytest
 from jsonschema import Draft7Validator
-from tests_config import SCHEMAS
+from small_project import SCHEMAS
 
 from rtrain.config.reference.json_schema import json_schema
 from rtrain.config.reference.key_docs import key_docs

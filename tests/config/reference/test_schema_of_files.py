@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from tests_config import write
+from small_project import write
 
 import rtrain
 from rtrain.config.files.yaml_file import read_yaml

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 import yaml
-from tests_config import SCHEMAS, refused, write
+from small_project import SCHEMAS, refused, write
 
 from rtrain.config.secrets.masked import mask_word, secrets_in_text
 from rtrain.config.session import Session

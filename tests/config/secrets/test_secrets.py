@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from omegaconf import OmegaConf
-from tests_config import SCHEMAS, check, each_trial, refused, write
+from small_project import SCHEMAS, check, each_trial, refused, write
 
 from rtrain.config.secrets.masked import mask_value, mask_word
 from rtrain.config.secrets.names import is_secret

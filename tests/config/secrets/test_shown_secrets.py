@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from tests_config import SCHEMAS, check, refused, write
+from small_project import SCHEMAS, check, refused, write
 
 from rtrain.config.session import Session
 

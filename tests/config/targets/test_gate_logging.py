@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from omegaconf import OmegaConf
-from tests_config import LOGGING, SCHEMAS, check, each_trial, gate, nested, refused, write
+from small_project import LOGGING, SCHEMAS, check, each_trial, gate, nested, refused, write
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TargetError

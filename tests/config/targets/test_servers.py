@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests_config import SCHEMAS, check, each_trial, gate, nested, refused, write
+from small_project import SCHEMAS, check, each_trial, gate, nested, refused, write
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TargetError

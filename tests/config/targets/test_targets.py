@@ -7,7 +7,7 @@ import sys
 from functools import partial
 
 import pytest
-from tests_config import write
+from small_project import write
 
 from rtrain.config.targets.allow_list import use_project_root
 from rtrain.config.targets.builder import Builder

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from omegaconf import DictConfig, FloatNode, IntegerNode, OmegaConf
 from omegaconf.errors import ValidationError
-from tests_config import check, refused
+from small_project import check, refused
 
 from rtrain.config.compose.aliases import CHOOSABLE
 from rtrain.config.compose.sources.store import PLUGIN_GROUPS, typed_conf

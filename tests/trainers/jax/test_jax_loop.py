@@ -6,7 +6,7 @@ import jax_runs
 import numpy as np
 import optax
 import pytest
-from epoch_tests import EpochsOnOneRank, assert_same
+from epochs_contract import EpochsOnOneRank, assert_same
 from flax import linen
 from flax.traverse_util import flatten_dict
 from jax_runs import DROPOUT, MLP, fit, make_conf, weights

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 from flax import linen
 from jax_runs import fit, make_conf
-from not_finite_tests import NotFinite
+from not_finite_contract import NotFinite
 from safetensors.numpy import load_file
 
 HERE = __name__

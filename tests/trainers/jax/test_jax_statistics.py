@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from epoch_tests import assert_same, copied_and_weighted
+from epochs_contract import assert_same, copied_and_weighted
 from flax import nnx
 from jax_runs import SGD, fit, make_conf, weights
 from normalized import LINEN, NNX, Nnx, Normalized

@@ -2,7 +2,7 @@
 
 import jax_runs
 import pytest
-from epoch_tests import EpochsOnTwoRanks, assert_same
+from epochs_contract import EpochsOnTwoRanks, assert_same
 from jax_runs import CLOSE, DROPOUT, make_conf, weights
 from normalized import LINEN
 

@@ -7,8 +7,8 @@ import boosting_runs
 import lightgbm
 import numpy as np
 import pytest
+from boosting_contract import BoostingTests
 from boosting_runs import LOADERS, real_dataset
-from boosting_tests import BoostingTests
 
 from rtrain.config.run_conf import RunConf
 from rtrain.config.schema import RtrainConf

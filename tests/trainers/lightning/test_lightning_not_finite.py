@@ -2,7 +2,7 @@
 
 import lightning.pytorch as pl
 import torch
-from not_finite_tests import NotFinite
+from not_finite_contract import NotFinite
 from safetensors.torch import load_file
 from torch import nn
 

@@ -6,7 +6,7 @@ import keras
 import keras_runs
 import numpy as np
 import pytest
-from epoch_tests import EpochsOnOneRank, assert_same
+from epochs_contract import EpochsOnOneRank, assert_same
 from exactness import assert_exact
 from keras_runs import ADAM, DROPOUT, MLP, MODELS, SGD, fit, make_conf, weights
 

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 from keras_runs import fit, make_conf, weights
-from not_finite_tests import NotFinite, dataset
+from not_finite_contract import NotFinite, dataset
 
 from rtrain.config.run_conf import FailureConf
 

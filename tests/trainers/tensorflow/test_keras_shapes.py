@@ -5,7 +5,7 @@ from dataclasses import replace
 import keras
 import numpy as np
 import pytest
-from epoch_tests import assert_same, copied_and_weighted
+from epochs_contract import assert_same, copied_and_weighted
 from keras_runs import METRIC, SGD, fit, make_conf, weights
 
 from rtrain.config.schema import RtrainConf

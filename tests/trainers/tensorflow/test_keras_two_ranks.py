@@ -3,7 +3,7 @@
 import keras
 import keras_runs
 import pytest
-from epoch_tests import EpochsOnTwoRanks, fit_rank
+from epochs_contract import EpochsOnTwoRanks, fit_rank
 from keras_runs import make_conf
 
 from rtrain.config.targets import allow_list

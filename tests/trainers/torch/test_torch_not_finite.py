@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from not_finite_tests import NotFinite, dataset
+from not_finite_contract import NotFinite, dataset
 from safetensors.torch import load_file
 from torch import nn
 from torch_runs import SGD, RecordingChannel, make_conf, make_worker

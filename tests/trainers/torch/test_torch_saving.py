@@ -5,7 +5,7 @@ from functools import partial
 from importlib.util import find_spec
 
 import pytest
-from epoch_tests import held_back
+from epochs_contract import held_back
 from safetensors.torch import load_file
 from torch_runs import GPT, RecordingChannel, fit, join, make_conf, make_worker, token_dataset
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from epoch_tests import assert_same_weighing, copied_and_weighted
+from epochs_contract import assert_same_weighing, copied_and_weighted
 from torch_runs import SGD, assert_same, fit, fit_rank, make_conf, small_dataset, token_dataset, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit

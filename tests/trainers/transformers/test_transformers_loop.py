@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from epoch_tests import assert_same_weighing, copied_and_weighted
+from epochs_contract import assert_same_weighing, copied_and_weighted
 from safetensors.torch import load_file
 from transformers_runs import STILL, TINY, dataset, fit, make_conf, predict
 

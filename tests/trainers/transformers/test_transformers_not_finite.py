@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from not_finite_tests import NotFinite
+from not_finite_contract import NotFinite
 from safetensors.torch import load_file
 from transformers_runs import dataset, fit, make_conf
 

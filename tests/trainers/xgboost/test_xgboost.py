@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 import xgboost
+from boosting_contract import BoostingTests
 from boosting_runs import make_dataset, ranking_dataset, real_dataset
-from boosting_tests import BoostingTests
 from exactness import assert_exact
 
 from rtrain.config.run_conf import RunConf

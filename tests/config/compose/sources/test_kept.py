@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf, open_dict
-from tests_config import FILES, SCHEMAS, write
+from small_project import FILES, SCHEMAS, write
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
