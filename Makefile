@@ -43,7 +43,7 @@ docs: .venv/test
 	@echo "build/site/index.html"
 
 bench: .venv/test
-	$(BIN)/python tests/benchmarks/run.py
+	$(BIN)/python tests/benchmarks/run.py $(NAMES)
 
 # torch comes first: with it installed, nothing else asks the index for another build of it.
 .venv/demo: pyproject.toml constraints.txt

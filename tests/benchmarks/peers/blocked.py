@@ -1,11 +1,11 @@
-"""How long training waits for a checkpoint, written in the background and written while it waits: one line each.
+"""How long training waits for a checkpoint, written in the background and written while it waits, in seconds as JSON.
 
 Usage: blocked.py TIMES MEGABYTES.
 """
 
+import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -47,37 +47,29 @@ def step(state):
 
 
 def blocked(state, worker, snapshot, times):
-    """Return the seconds of each save, and of each step while nothing is written and while something is."""
-    seconds, quiet, busy = [], [], []
+    """Return the seconds of each save, without those of the first one, which finds its memory."""
+    seconds = []
     for number in range(times):
         began = time.perf_counter()
         worker.save_checkpoint(snapshot, step=number, epoch=0, metrics={})
         seconds.append(time.perf_counter() - began)
         # Ranks that write together take as many steps as each other.
         while worker.checkpoints.group is None and worker.checkpoints.thread.is_busy:
-            busy.append(timed_step(state))
+            step(state)
         worker.checkpoints.thread.wait()
-        quiet.append(timed_step(state))
+        step(state)
         if worker.rank == 0:
             shutil.rmtree(worker.run_dir / "checkpoints")
-    return seconds, quiet, busy
-
-
-def timed_step(state):
-    began = time.perf_counter()
-    step(state)
-    return time.perf_counter() - began
+    return seconds[1:]
 
 
 def whole(folder, times, num_megabytes):
-    """One rank writes all; print what it waits."""
+    """One rank writes all; return what it waits."""
     state, found = make_state(make_model(num_megabytes)), {}
     for upload in ("sync", "async"):
         worker = make_worker(folder, None, None, checkpoint={"upload": upload})
-        found[upload], quiet, busy = blocked(state, worker, state.snapshot, times)
-    tell(f"{num_megabytes} MB checkpoint, training waits:", found)
-    first, slower = found["async"][0], statistics.median(busy or quiet) / statistics.median(quiet)
-    print(f"  the first one, which finds its memory: {first:.3f} s; while one is written, a step takes {slower:.2f}x")
+        found[upload] = blocked(state, worker, state.snapshot, times)
+    return found
 
 
 def sharded(rank, folder, times, num_megabytes):
@@ -89,7 +81,7 @@ def sharded(rank, folder, times, num_megabytes):
     for upload in ("sync", "async"):
         worker = make_worker(folder, None, None, rank=rank, world_size=2, checkpoint={"upload": upload})
         worker.checkpoints.group = savers
-        found[upload], _, _ = blocked(state, worker, partial(shards.snapshot, state, savers.group), times)
+        found[upload] = blocked(state, worker, partial(shards.snapshot, state, savers.group), times)
     return found
 
 
@@ -99,17 +91,13 @@ def join(rank, addresses):
     dist.init_process_group("gloo", init_method=f"tcp://{addresses[0]}", rank=rank, world_size=len(addresses))
 
 
-def tell(what, found):
-    wait, later = statistics.median(found["sync"]), statistics.median(found["async"][1:])
-    print(f"{what} {later:.3f} s async / {wait:.3f} s sync = {later / wait:.3f}   goal 0.1")
-
-
 if __name__ == "__main__":
     times, num_megabytes = int(sys.argv[1]), int(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
-        whole(Path(folder) / "whole", times, num_megabytes)
         two = RankProcesses(join)
-        tell(
-            "  two ranks of fsdp write half each:", two.run(sharded, Path(folder) / "sharded", times, num_megabytes)[0]
-        )
+        found = {
+            "one rank": whole(Path(folder) / "whole", times, num_megabytes),
+            "two ranks of fsdp": two.run(sharded, Path(folder) / "sharded", times, num_megabytes)[0],
+        }
         two.close()
+    print(json.dumps({name: [one["async"], one["sync"]] for name, one in found.items()}))

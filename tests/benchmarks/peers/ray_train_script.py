@@ -52,4 +52,4 @@ if __name__ == "__main__":
             scaling_config=ScalingConfig(num_workers=int(sys.argv[1])),
             run_config=RunConfig(storage_path=storage),
         )
-        print(trainer.fit().metrics)
+        print(trainer.fit().metrics["accuracy"])
