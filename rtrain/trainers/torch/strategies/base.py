@@ -90,11 +90,12 @@ class Strategy(ABC):
         Returns:
             Whether the weights moved; the same on all ranks. fp16 leaves out steps whose scaled gradients overflow.
         """
-        parameters, norm = list(state.model.parameters()), None
+        norm = None
         if self.conf.clip_norm is not None or self.conf.clip_value is not None:
             state.scaler.unscale_(state.optimizer)
-            norm = self.clip(parameters)
-        taken = (not skips or state.scaler.is_enabled() or self.is_finite(parameters, norm)) and self.step(state)
+            norm = self.clip(list(state.model.parameters()))
+        checks = skips and not state.scaler.is_enabled()
+        taken = (not checks or self.is_finite(list(state.model.parameters()), norm)) and self.step(state)
         state.optimizer.zero_grad(set_to_none=True)
         return taken
 
