@@ -9,11 +9,15 @@ import rtrain
 
 ROOT = Path(rtrain.__file__).parent
 LISTED = yaml.safe_load((Path(__file__).parent / "private_names.yaml").read_text())
-LIBRARIES = ("ray", "hydra", "omegaconf")
+OURS = ("rtrain", "_typeshed", "__future__")
 
 
 def is_private(name):
     return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def is_own(owner):
+    return isinstance(owner, ast.Name) and owner.id in ("self", "cls")
 
 
 def own_names(tree):
@@ -21,19 +25,17 @@ def own_names(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node.value):
             yield node.attr
 
 
 def used_names(tree):
     """Return the private names that a file uses, of modules by their whole path, of objects by themselves."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in LIBRARIES:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] not in OURS:
             yield from (name for one in node.names if is_private(name := f"{node.module}.{one.name}"))
-        elif isinstance(node, ast.Attribute) and is_private(node.attr):
-            owner = node.value
-            if not (isinstance(owner, ast.Name) and owner.id in ("self", "cls")):
-                yield node.attr
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and not is_own(node.value):
+            yield node.attr
 
 
 def test_private_names_of_other_libraries_are_listed_with_what_they_are_needed_for():

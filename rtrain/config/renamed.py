@@ -6,39 +6,48 @@ be composed. Before the dataclass is made, the value is copied to the new key, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields, is_dataclass
 from functools import cache
 from itertools import islice
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.nested import value_at, with_value, without
 from rtrain.config.value_types.fields import dataclasses_of
+from rtrain.errors import ConfigError
 
-_NOW = "rtrain_renamed"
+_NOW, _WITHIN = "rtrain_renamed", "rtrain_renamed_within"
 
 
-def renamed(now: str, default: Any = None) -> Any:
+def renamed(now: str, default: Any = None, *, within: bool = False) -> Any:
     """Return the field of a key that has another name now.
 
     Args:
         now: The new key, with dots, from the dataclass of the old one on: ``early_stopping.patience``.
         default: The value of the old key if it is not set.
+        within: Whether the value counts only where the section of the new key has others: it switches nothing on.
     """
-    return field(default=default, metadata={_NOW: now})
+    return field(default=default, metadata={_NOW: now, _WITHIN: within})
 
 
 def old_keys(conf: type, data: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, str]]:
     """Yield (old key, new key), both with dots, for each old one that ``data`` sets."""
+    return ((old, now) for old, now, _ in _old_fields(conf, data, where))
+
+
+def _old_fields(conf: type, data: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the same, and whether the value counts only in a section that has others."""
     for one in fields(conf):
         value = data.get(one.name)
         if _NOW in one.metadata:
             if value not in (None, one.default):
-                yield f"{where}{one.name}", f"{where}{one.metadata[_NOW]}"
+                yield f"{where}{one.name}", f"{where}{one.metadata[_NOW]}", one.metadata[_WITHIN]
         elif isinstance(value, Mapping):
             for inner in islice(dataclasses_of(conf, one.name), 1):
-                yield from old_keys(inner, value, f"{where}{one.name}.")
+                yield from _old_fields(inner, value, f"{where}{one.name}.")
 
 
 @cache
@@ -54,24 +63,50 @@ def notes_of_renamed(data: Mapping[str, Any], conf: Any) -> list[str]:
         data: The config.
         conf: What it was made into: ``RtrainConf``, which holds the dataclasses of the plugins.
     """
+    return [
+        f"{old} is called {now} now; the old name works in this minor version"
+        if value_at(data, now) is None
+        else f"{old} has no effect: {now}, its name of now, is set too"
+        for old, now in _all_old_keys(data, conf).items()
+    ]
+
+
+def refuse_overruled(data: Mapping[str, Any], conf: Any, words: Iterable[str]) -> None:
+    """Refuse a word that sets a key to null which its old name gives a value again.
+
+    Args:
+        data: The config.
+        conf: What it was made into.
+        words: Overrides.
+
+    Raises:
+        ConfigError: Names both keys.
+    """
+    emptied = {key.lstrip("+") for key, _, value in (word.partition("=") for word in words) if value == "null"}
+    for key in emptied:
+        inside = [old for old, now in _all_old_keys(data, conf).items() if f"{now}.".startswith(f"{key}.")]
+        if inside and attrgetter(key)(conf) is not None:
+            raise ConfigError(
+                f"{key}=null has no effect: {inside[0]}, an old name, is set.", to_try(f"{inside[0]}=null")
+            )
+
+
+def _all_old_keys(data: Mapping[str, Any], conf: Any) -> dict[str, str]:
+    """Return the new key of each old one that ``data`` sets, in all sections."""
     found = dict(old_keys(type(conf), data))
     for one in fields(conf):
         kind, section = type(getattr(conf, one.name)), data.get(one.name)
         if is_dataclass(kind) and isinstance(section, Mapping):
             found |= old_keys(kind, section, f"{one.name}.")
-    return [
-        f"{old} is called {now} now; the old name works in this minor version"
-        if value_at(data, now) is None
-        else f"{old} has no effect: {now}, its name of now, is set too"
-        for old, now in found.items()
-    ]
+    return found
 
 
 def with_new_names(conf: type, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of the dataclass ``conf`` with the value of each old one at its new one too, if that is free."""
     found = dict(data)
-    for before, now in old_keys(conf, data):
-        if value_at(found, now) is None:
+    for before, now, within in _old_fields(conf, data, ""):
+        is_idle = within and value_at(found, now.rpartition(".")[0]) is None
+        if value_at(found, now) is None and not is_idle:
             found = with_value(found, now, value_at(data, before))
     return found
 

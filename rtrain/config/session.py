@@ -28,7 +28,7 @@ from rtrain.config.diagnostics.two_choices import refuse_two_choices
 from rtrain.config.diagnostics.unread_vars import unread_vars
 from rtrain.config.files.locations import Primary, find_project_root
 from rtrain.config.needs import Way
-from rtrain.config.renamed import notes_of_renamed
+from rtrain.config.renamed import notes_of_renamed, refuse_overruled
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
@@ -309,6 +309,7 @@ class Session:
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
+            refuse_overruled(data, conf, words)
             multirun, resumed = num is not None or "--multirun" in self.request.typed, _is_of_run(primary)
             refuse_unused_settings(self.request, multirun=multirun)
             way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed)

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from rtrain.config.compose.sources.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
-from rtrain.config.renamed import with_new_names
+from rtrain.config.renamed import old_keys, with_new_names
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.value_types.fields import hints_of
 from rtrain.config.value_types.texts import NAME, ChoiceError
@@ -147,14 +147,22 @@ def _adapter(conf: type) -> TypeAdapter[Any]:
 
 
 def _checked(conf: type, data: dict[str, Any], where: str, problems: list[Problem]) -> Any:
-    data = with_new_names(conf, data)
+    given, data = data, with_new_names(conf, data)
     try:
         return _adapter(conf).validate_python(data)
     except ValidationError as error:
-        problems.extend(_merged([_problem(one, conf, data, where) for one in error.errors(include_url=False)]))
+        found = list(_merged([_problem(one, conf, data, where) for one in error.errors(include_url=False)]))
+        problems.extend(_without_copies(found, conf, given, where))
     except ConfigError as error:
         problems.append(Problem(key=where, message=str(error)))
     return None
+
+
+def _without_copies(found: list[Problem], conf: type, given: dict[str, Any], where: str) -> Iterator[Problem]:
+    """Yield the problems but those of values that were set under an old name, where that one has the same problem."""
+    names = {f"{where}.{now}".strip("."): f"{where}.{old}".strip(".") for old, now in old_keys(conf, given)}
+    same = {(one.key, one.message) for one in found}
+    yield from (one for one in found if (names.get(one.key), one.message) not in same)
 
 
 def _problem(error: ErrorDetails, conf: type, data: Any, where: str) -> Problem:

@@ -98,8 +98,16 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
     files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
     files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
     if not files:
-        raise DatasetError(f"{key}: folder {text} holds no {' or '.join(endings[:2])} file.", _near_names("", path))
+        what = f"{key}: folder {text} holds no {' or '.join(endings[:2])} file."
+        raise DatasetError(what, _otherwise(f"{key}={text}", path, endings))
     return files
+
+
+def _otherwise(word: str, folder: Path, endings: Sequence[str]) -> str:
+    """Return how to name files of the same format that end otherwise, or what else a folder has."""
+    kinds = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
+    suffixes = sorted({file.suffix for file in folder.iterdir() if kind_of(file.name.lower()) in kinds})
+    return to_try(f"'{word}/*{suffixes[0]}'") if suffixes else _near_names("", folder)
 
 
 def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:

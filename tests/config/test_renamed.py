@@ -12,6 +12,7 @@ from rtrain.config.nested import value_at
 from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed
 from rtrain.config.session import Session
 from rtrain.config.validate import dataclasses_in
+from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 from rtrain.training.resuming import find_resumption
 
@@ -97,6 +98,39 @@ def test_the_new_name_counts_where_both_are_set_and_a_note_says_so():
     assert composed.conf.trainer.early_stopping.patience == 4
     (note,) = [one for one in composed.notices if "early_stopping_rounds" in one]
     assert note.startswith("trainer.early_stopping_rounds has no effect: trainer.early_stopping.patience")
+
+
+def check(*words):
+    with Session("xgboost", ["num_workers=0", *words], CONFS) as session:
+        return session.check()
+
+
+def test_null_for_the_new_name_does_not_pass_unseen_where_the_old_one_is_set():
+    with pytest.raises(ConfigError) as caught:
+        check("trainer.early_stopping_rounds=3", "trainer.early_stopping=null")
+    assert "trainer.early_stopping_rounds=null" in caught.value.hint
+    assert (
+        check("trainer.early_stopping_rounds=null", "trainer.early_stopping=null").conf.trainer.early_stopping is None
+    )
+
+
+def test_what_only_belongs_to_a_section_does_not_switch_it_on():
+    old = {"early_stopping_min_delta": 0.1, "early_stopping": None}
+    both = {**old, "early_stopping_rounds": 3}
+    assert by_new_names(CONFS.trainer["xgboost"], old) == {"early_stopping": None}
+    assert by_new_names(CONFS.trainer["xgboost"], both) == {"early_stopping": {"patience": 3, "min_delta": 0.1}}
+
+
+def test_one_old_name_may_stand_next_to_the_section_of_the_new_ones():
+    composed = check("trainer.early_stopping={patience: 3}", "trainer.early_stopping_min_delta=0.01")
+    early = composed.conf.trainer.early_stopping
+    assert (early.patience, early.min_delta) == (3, 0.01)
+
+
+def test_a_wrong_value_under_an_old_name_is_one_mistake():
+    with pytest.raises(ConfigError) as caught:
+        check("trainer.early_stopping_rounds=0")
+    assert caught.value.message.startswith("trainer.early_stopping_rounds: must be at least 1")
 
 
 def test_what_is_recorded_and_its_hash_stay_as_written():

@@ -5,6 +5,7 @@ import pytest
 from rtrain.config.files.data_files import KINDS, TABLES
 from rtrain.datasets.files import existing_path, files_at, files_by_split, files_fingerprint
 from rtrain.datasets.near_files import hint_for
+from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.errors import DatasetError
 
 
@@ -78,6 +79,21 @@ def test_nothing_found_is_an_error(tmp_path):
         files_at(str(tmp_path), [".csv"])
     with pytest.raises(DatasetError, match="no file matches"):
         files_at(str(tmp_path / "*.csv"), [".csv"])
+
+
+def test_files_of_the_format_that_have_another_ending_are_named_by_a_glob(tmp_path):
+    write(tmp_path, "x.tsv")
+    with pytest.raises(DatasetError) as caught:
+        files_at(str(tmp_path), [".csv"])
+    assert caught.value.hint == f"try: 'dataset.path={tmp_path}/*.tsv'"
+    assert [file.name for file in files_at(f"{tmp_path}/*.tsv", [".csv"])] == ["x.tsv"]
+
+
+@pytest.mark.parametrize(("name", "is_larger"), [("x.csv", False), ("x.tsv", False), ("x.csv.gz", True)])
+def test_only_a_compressed_table_is_guessed_to_be_larger_once_unpacked(name, is_larger, tmp_path):
+    write(tmp_path, name)
+    file = tmp_path / name
+    assert (CsvFormat(",").decoded_bytes(file, 1) > file.stat().st_size) == is_larger
 
 
 def test_the_fingerprint_sees_a_changed_file(tmp_path):

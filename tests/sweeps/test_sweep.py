@@ -526,3 +526,8 @@ def test_trials_of_trees_are_judged_by_the_model_that_is_kept_in_any_order(train
         found.append({one["name"].partition("-")[2]: one["values"] for one in record["trials"]})
         shutil.rmtree("runs")
     assert found[0] == found[1]
+
+
+def test_notes_on_the_config_are_told_once_for_all_trials(capsys):
+    swept([*TINY, "trainer.num_boost_round=4", "trainer.early_stopping_rounds=1,2"])
+    assert capsys.readouterr().err.count("trainer.early_stopping_rounds is called") == 1

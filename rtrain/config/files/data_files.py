@@ -13,6 +13,8 @@ KINDS = {
 """Which dataset reads files that end so."""
 TABLES = ("csv", "parquet", "json")
 """Those of tables, of which a column is the label."""
+COMPRESSED = (".gz", ".bz2", ".zst")
+"""What the name of a compressed file of text has at its end."""
 
 
 def kind_of(file: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.tables.spec import check_columns
@@ -16,7 +17,7 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PACKED = ("", ".gz", ".bz2", ".zst")
+PACKED = ("", *COMPRESSED)
 PLAIN = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".txt", ".text", ".md"))
 DELIMITED = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".csv", ".tsv"))
 TABLES = (*DELIMITED, *JsonFormat().endings, *ParquetFormat().endings)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.tables.formats.csv_blanks import SkippedBlanks
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, first_line, made_up_names
 from rtrain.datasets.tables.spellings import MISSING, is_mark
@@ -43,7 +44,7 @@ class CsvFormat:
     """Leave out the blanks around values and names."""
     decimal: str = "."
     """The sign before the fraction of a number."""
-    endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+    endings: Sequence[str] = tuple(f".csv{packed}" for packed in ("", *COMPRESSED))
 
     def schema(self, file: Path) -> pa.Schema:
         """Return the columns, with the types that the first megabyte suggests."""
@@ -74,7 +75,7 @@ class CsvFormat:
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return the size of the text: numbers are rarely smaller than their digits."""
         size = file.stat().st_size
-        return size if file.suffix == ".csv" else size * COMPRESSED_FACTOR
+        return size * COMPRESSED_FACTOR if file.suffix in COMPRESSED else size
 
     def pieces(self, file: Path) -> list[tuple[Any, int]]:
         """Return the file itself: a text has to be read from its beginning."""

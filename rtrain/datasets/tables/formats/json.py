@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.config.files.data_files import COMPRESSED
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ LONG_LINE = 4_000
 """A line of fewer bytes can't be deep enough to matter."""
 BLOCK_BYTES = 4 << 20
 """Size of the text that is parsed in one call. A row can't be longer."""
-COMPRESSED = (".gz", ".bz2", ".zst")
 COMPRESSED_FACTOR = 6
 """How much larger a compressed text is guessed to be once unpacked."""
 

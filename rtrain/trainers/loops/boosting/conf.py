@@ -46,10 +46,10 @@ NORMALIZED = Need(
     of_rows=True,
 )
 STOPS_EARLY = Need(
-    met=lambda way: way.trainer.early_stopping_rounds is not None,
+    met=lambda way: way.trainer.early_stopping is not None,
     otherwise="nothing stops the run early",
     instead="It is early_stopping.min_delta now: trainer.early_stopping={patience: 10, min_delta: 0.01}",
-    keys=("trainer.early_stopping_rounds",),
+    keys=("trainer.early_stopping", "trainer.early_stopping_rounds"),
 )
 METRIC_NAMES = ("metric", "metrics", "metric_types", "eval_metric")
 """What the libraries call the parameter that says what is measured."""
@@ -104,7 +104,9 @@ class BoostingConf(TrainLoopConf):
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = renamed("early_stopping.patience")
     """The old name of ``early_stopping.patience``."""
 
-    early_stopping_min_delta: Annotated[float, Field(ge=0)] = renamed("early_stopping.min_delta", default=0.0)
+    early_stopping_min_delta: Annotated[float, Field(ge=0)] = renamed(
+        "early_stopping.min_delta", default=0.0, within=True
+    )
     """The old name of ``early_stopping.min_delta``."""
 
     eval_splits: list[str] | None = None
