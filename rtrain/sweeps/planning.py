@@ -263,7 +263,7 @@ class Checks:
         job, plugin = self._check_job(composed)
         if self.goals:
             check_reported([goal.metric for goal in self.goals], plugin.reports(job))
-        for text in (*composed.notices, *job.notices, *plugin.notices(job)):
+        for text in (*composed.notices, *job.notices):
             if text not in self._told:
                 self._told.add(text)
                 self._notice(text)

@@ -47,7 +47,7 @@ class Job:
     schedule: str | None = None
     """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
     notices: tuple[str, ...] = ()
-    """What the rows say about the config, and the user should know."""
+    """What the user should know before it starts: what the rows and the trainer say about the config."""
     redact: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 

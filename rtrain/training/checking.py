@@ -28,7 +28,7 @@ def check_session(
     if not with_data:
         return None
     with session.placing(), composed.redact.cleaning():
-        job, plugin, _ = check_whole_job(composed, observer)
-        for notice in (*job.notices, *plugin.notices(job)):
+        job, *_ = check_whole_job(composed, observer)
+        for notice in job.notices:
             observer.notice(notice)
     return job

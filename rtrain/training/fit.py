@@ -95,7 +95,7 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
     recording = recorded(ready, run_dir, observer, resumption)
     with recording as recorder, ready.composed.redact.cleaning(), _telling_of_signals(ready, recorder):
         if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
-            for text in (*ready.job.notices, *ready.plugin.notices(ready.job)):
+            for text in ready.job.notices:
                 recorder.observer.notice(text)
         with _noting_files(ready, recorder):
             _run_workers(ready, recorder)

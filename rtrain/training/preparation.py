@@ -245,7 +245,7 @@ def check_job(
     if not tried:
         with masked_streams(composed.redact), tried_before_start(job):
             plugin.try_out(job)
-    return job, plugin
+    return replace(job, notices=(*job.notices, *plugin.notices(job))), plugin
 
 
 def _check_missing(job: Job, plugin: TrainerPlugin) -> None:
