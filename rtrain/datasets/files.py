@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.files.data_files import TABLES, kind_of
+from rtrain.config.files.data_files import COMPRESSED, NOT_UNPACKED, TABLES, kind_of
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError
@@ -114,6 +114,9 @@ def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
     """Refuse a table of another format: its own source has other keys, and other words for what is wrong."""
     source = kind_of(file.name.lower())
     wanted = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
+    if source in wanted and file.suffix.lower() in NOT_UNPACKED:
+        what = f"{key}: {file} is compressed in a way that can't be read ({file.suffix})."
+        raise DatasetError(what, f"Unpack it, or compress it as {', '.join(COMPRESSED[:-1])} or {COMPRESSED[-1]}.")
     if source in TABLES and wanted and source not in wanted:
         ending = file.suffix if kind_of(f"rows{file.suffix.lower()}") else "".join(file.suffixes[-2:])
         message = f"{key}: {file} is a {ending} file, and dataset={' or '.join(sorted(wanted))} can't read it."

@@ -96,6 +96,14 @@ def test_only_a_compressed_table_is_guessed_to_be_larger_once_unpacked(name, is_
     assert (CsvFormat(",").decoded_bytes(file, 1) > file.stat().st_size) == is_larger
 
 
+@pytest.mark.parametrize("name", ["x.csv.xz", "x.csv.zip", "x.CSV.XZ"])
+def test_a_table_that_can_not_be_unpacked_is_refused_by_its_name(name, tmp_path):
+    write(tmp_path, name)
+    with pytest.raises(DatasetError) as caught:
+        files_at(str(tmp_path / name), [".csv"])
+    assert ".gz" in caught.value.hint
+
+
 def test_the_fingerprint_sees_a_changed_file(tmp_path):
     write(tmp_path, "x.csv")
     before = files_fingerprint([tmp_path / "x.csv"])

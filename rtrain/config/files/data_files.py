@@ -15,6 +15,8 @@ TABLES = ("csv", "parquet", "json")
 """Those of tables, of which a column is the label."""
 COMPRESSED = (".gz", ".bz2", ".zst")
 """What the name of a compressed file of text has at its end."""
+NOT_UNPACKED = (".xz", ".zip", ".7z", ".lz4", ".br", ".lzma", ".rar")
+"""Endings of compressed files that no dataset reads."""
 
 
 def kind_of(file: str) -> str | None:
