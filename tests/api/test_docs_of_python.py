@@ -1,27 +1,14 @@
-"""docs/python.md: its code runs, one block after the other, and its functions are those of rtrain."""
+"""docs/python.md: calls that ask for the same do, and its functions are those of rtrain."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pytest
-
 import rtrain
 
 DOCS = (Path(rtrain.__file__).parents[1] / "docs" / "python.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-
-
-@pytest.mark.filterwarnings("ignore:resuming with")
-def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in BLOCKS:
-        exec(block, names)
-    assert names["run"].manifest.epoch == 4
-    assert len(names["result"].trials) == 2
-    assert len({one.manifest.config_hash for one in rtrain.runs() if one.manifest.config["run"]["name"] == "mlp"}) > 1
 
 
 def test_the_four_calls_that_ask_for_the_same_do(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def compare(
 
     with all_opened(runs) as rows:
         if len(rows) == 1 and len(runs) > 1:
-            raise ConfigError(f"{' and '.join(runs)} are the same run.", to_try("rtrain runs compare last best"))
+            raise ConfigError(f"{' and '.join(runs)} are the same run.", to_try("rtrain runs ls"))
         if not 1 < len(rows) <= MOST:
             raise ConfigError(f"compare takes 2 to {MOST} runs.", to_try("rtrain runs compare last best"))
         show(comparison_lines(Comparison(rows, all_keys=all_keys), metric or (), line_width()))

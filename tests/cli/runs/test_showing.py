@@ -42,7 +42,7 @@ def test_runs_are_compared(verb, capsys):
 
 def test_one_run_can_not_be_compared(capsys):
     assert run(["runs", "compare", "last", "last"]) == 2
-    assert "rtrain runs compare last best" in capsys.readouterr().err
+    assert "try: rtrain runs ls" in capsys.readouterr().err
 
 
 def test_logs_are_printed_without_what_a_terminal_obeys(capsys):

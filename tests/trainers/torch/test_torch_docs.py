@@ -1,4 +1,4 @@
-"""docs/trainers/torch.md: its config trains, and its tables name all options."""
+"""docs/trainers/torch.md: its tables name all options."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ import rtrain
 
 ROOT = Path(rtrain.__file__).parent.parent
 PAGE = (ROOT / "docs" / "trainers" / "torch.md").read_text()
-
-
-def test_the_config_of_the_page_trains(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "page.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
-    run = rtrain.fit("page.yaml", ["num_workers=0", "epochs=2"])
-    assert run.status == "succeeded"
-    assert {"val/loss", "val/accuracy", "val/f1"} <= set(run.metrics)
 
 
 def test_the_table_of_parts_has_each_option():

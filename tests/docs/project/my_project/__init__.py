@@ -1,0 +1,1 @@
+"""The user's own code, as pages of the docs name it."""
