@@ -140,7 +140,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/plugins.md": {"pip install -e docs/examples/rtrain-centroid": INSTALLS},
     "docs/predict.md": {
         "rtrain predict RUN dataset.path=/shared/new.parquet -o out.parquet num_workers=3": (
-            "needs a cluster: tests/test_prediction_on_ray.py"
+            "needs a cluster: tests/prediction/test_prediction_on_ray.py"
         ),
     },
     "docs/python.md": {
@@ -157,7 +157,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/runs.md": {
         "rtrain runs stop last --wait": "needs a run that is running: tests/cli/runs/test_running.py",
-        "rtrain runs export s3://bucket/runs/resnet-sweep-330826 -o events.csv": "needs a store: tests/test_s3_runs.py",
+        "rtrain runs export s3://bucket/runs/resnet-sweep-330826 -o events.csv": "needs a store: tests/storage/test_s3_runs.py",
     },
     "docs/scripts.md": {"files": SCREEN},
     "docs/strategies.md": {
