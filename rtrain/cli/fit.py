@@ -60,7 +60,7 @@ def fit(
     config_dir: ConfigDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, train nothing: rtrain check.")] = False,
 ) -> None:
-    """Train what CONFIG describes, with OVERRIDES; options and overrides may stand in any order."""
+    """Train what CONFIG describes, with OVERRIDES. Options and overrides can be in any order."""
     from rtrain.config.session import Session
     from rtrain.schemas import schemas
 
