@@ -311,7 +311,7 @@ def test_a_prediction_says_which_checkpoint_it_is_by(trained, new_rows, tmp_path
 
 
 def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp_path):
-    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\nthere are: best, latest, epoch-"):
+    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\navailable: best, latest, epoch-"):
         rtrain.evaluate(trained.path, checkpoint="epoch-1")
     with pytest.raises(CheckpointError, match="does not exist"):
         rtrain.evaluate(tmp_path / "nowhere")

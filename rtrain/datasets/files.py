@@ -29,7 +29,7 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
     if path.is_file() or path.is_dir():
         return path
     if path.exists():
-        raise DatasetError(f"{key}: {text} is neither a file nor a folder, but a device or a pipe.", "Name a file.")
+        raise DatasetError(f"{key}: {text} is a device or a pipe, not a file or folder.", "Name a file.")
     parent = path.parent
     while not parent.exists():
         path, parent = parent, parent.parent
@@ -98,7 +98,7 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
     files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
     files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
     if not files:
-        raise DatasetError(f"{key}: folder {text} holds no {' or '.join(endings[:2])} file.", _near_names("", path))
+        raise DatasetError(f"{key}: folder {text} contains no {' or '.join(endings[:2])} file.", _near_names("", path))
     return files
 
 

@@ -48,7 +48,7 @@ class Search(base.Search):
         if self.num_trials > MAX_POINTS:
             told = " x ".join(f"{axis.name} ({len(axis.values):,} values)" for axis in axes)
             raise ConfigError(
-                f"the grid of {told} has {self.num_trials:,} trials; {MAX_POINTS:,} are the most.",
+                f"the grid of {told} has {self.num_trials:,} trials; the maximum is {MAX_POINTS:,}.",
                 "Draw some of them: sweep=random sweep.num_trials=20",
             )
 

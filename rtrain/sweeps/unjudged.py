@@ -55,7 +55,7 @@ class MetricNotes:
         what = "nothing says which trial is the best: give sweep.metric"
         if wanted:
             what = f"{trial.name} has never reported {' and '.join(wanted)} (sweep.metric)"
-        self._list(f"{what}; there are: {', '.join(there) or 'no metrics'}", there, wanted)
+        self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", there, wanted)
 
     def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
         if not self._has_listed:

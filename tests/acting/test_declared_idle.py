@@ -40,7 +40,7 @@ CASES = [
         for name, target in {"mlp": "torchmetrics.F1Score", "keras": "keras.metrics.F1Score", "jax": "optax.l2"}.items()
     ),
     ("mlp", ("trainer/scheduler=plateau", "trainer.scheduler_interval=step"), "moves on at each evaluation"),
-    ("mlp", ("num_workers=1", "scaling.placement_strategy=PACK"), "a single worker has one place"),
+    ("mlp", ("num_workers=1", "scaling.placement_strategy=PACK"), "a single worker needs no placement"),
     ("mlp", ("num_workers=1", "cluster.address=auto", "cluster.object_store_bytes=80000000"), "is running already"),
     ("mlp", (*STREAM, "trainer.shuffle=false", "dataset.num_shuffle_rows=10000"), "trainer.shuffle=false takes"),
     ("xgboost", (*STREAM, "dataset.num_shuffle_rows=10000"), "in the order of the data"),

@@ -166,7 +166,7 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert rtrain([*ROUNDS, "seed=1,2", "sweep.exclude=[{seed: [1, 2]}]"]) == 2
     assert "leaves out every combination" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "trainer=glob(zz*)"]) == 2
-    assert "no option of trainer is called like that.\nthere are: jax, lightgbm" in capsys.readouterr().err
+    assert "no option of trainer is called like that.\navailable: jax, lightgbm" in capsys.readouterr().err
     assert not list(Path("runs").glob("*"))
 
 
@@ -379,7 +379,7 @@ def test_a_metric_that_nobody_reports_is_told(capsys):
     words += ["trainer.metric_functions=[own_metric:zero]", "trainer.params.eval_metric=[merror,mlogloss]"]
     assert rtrain([*words, "sweep.metric=val/loss", "trainer.params.eta=0.1,0.2"]) == 0
     told = capsys.readouterr().err
-    assert "has never reported val/loss (sweep.metric); there are: test/merror, test/mlogloss" in told
+    assert "has never reported val/loss (sweep.metric); available: test/merror, test/mlogloss" in told
     assert told.count("val/loss") == 1
 
 
@@ -408,7 +408,7 @@ def test_a_metric_that_the_loop_never_reports_is_told_after_the_first_trial(caps
     words = ["fit", "loops.yaml", "--multirun", "num_workers=0", "trainer.train_loop_config.rate=4,1"]
     assert rtrain([*words, "sweep.metric=valu", "sweep.mode=max"]) == 0
     told = capsys.readouterr().err
-    assert told.count("has never reported valu (sweep.metric); there are: epoch, value") == 1
+    assert told.count("has never reported valu (sweep.metric); available: epoch, value") == 1
     assert f"try: rtrain resume {only_sweep(Path('runs'))} sweep.metric=value sweep.mode=max" in told
 
 

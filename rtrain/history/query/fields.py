@@ -90,7 +90,7 @@ class Fields:
         near = closest(name, [*OWN, *shorts]) or ends.get(closest(name, ends) or "")
         lines = [] if near is None else [did_you_mean(near)]
         metrics = [one for one in shorts if one.startswith("metrics.")]
-        return "\n".join([*lines, *listing("there are: ", [*OWN, *metrics, "and each key of the config"])])
+        return "\n".join([*lines, *listing("available: ", [*OWN, *metrics, "and each key of the config"])])
 
 
 def short(name: str) -> str:

@@ -139,6 +139,6 @@ def test_the_folder_of_a_run(capsys):
     assert run(["runs", "path", "last:mlp"]) == 0
     assert capsys.readouterr().out == "runs/mlp/2026-11-01_12-10-00-0a1c\n"
     assert run(["runs", "path", "nothing"]) == 2
-    assert "there are: mlp" in capsys.readouterr().err
+    assert "available: mlp" in capsys.readouterr().err
     assert run(["runs", "path", "mlp"]) == 2
     assert "did you mean: last:mlp or best:mlp" in capsys.readouterr().err

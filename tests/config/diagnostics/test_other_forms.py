@@ -89,7 +89,7 @@ def test_a_word(word):
 FILES = {
     "trainer:\n  optimizer: {betas: [0.9, 1.5]}": "own.yaml:3",
     "trainer: {optimizer: {_target_: torch.optim.adamw, lr: 0.1}}": "did you mean: torch.optim.AdamW",
-    "trainer:\n  optimizer:\n    betas: 0.9, 0.999": "a list has brackets: [0.9, 0.999]",
+    "trainer:\n  optimizer:\n    betas: 0.9, 0.999": "put a list in brackets: [0.9, 0.999]",
     "trainer: {model: {_target_: own_nets.py:OwnNet}}": "did you mean: own_nets.OwnNet",
     "trainer: {model: {hidden: ${vars.width}}}": 'quote a reference inside of braces or brackets: "${vars.name}"',
     "resources: {num_gpus: 2}": "scaling.use_gpu",
@@ -121,13 +121,13 @@ OTHERS = {
     ("xgboost", "trainer.params.eval_metric=acc"): "trainer.params.eval_metric=merror, with two classes error",
     ("xgboost", "trainer.params.objective=multi:softmx"): "multi:softmax gives no probabilities\n  try: ",
     ("xgboost", "trainer.params.booster=gbtre"): "trainer.params.booster=gbtree",
-    ("xgboost", "trainer.params.booster=forest"): "there are: gbtree, dart, gblinear",
+    ("xgboost", "trainer.params.booster=forest"): "available: gbtree, dart, gblinear",
     ("xgboost", "trainer.params.subsample=80%"): "trainer.params.subsample=0.8",
     ("lightgbm", "trainer.params.metric=[multi_error,multi_loglos]"): "metric=[multi_error,multi_logloss]'",
     ("lightgbm", "trainer.params.objective=multi_class"): "trainer.params.objective=multiclass",
     ("lightgbm", "trainer.params.bagging_fraction=80%"): "trainer.params.bagging_fraction=0.8",
-    ("lightgbm", "trainer.params.objective=foo"): "there are: multiclass, multiclassova, ",
-    ("xgboost", "trainer.params.objective=abcdefg"): "there are: ",
+    ("lightgbm", "trainer.params.objective=foo"): "available: multiclass, multiclassova, ",
+    ("xgboost", "trainer.params.objective=abcdefg"): "available: ",
     ("transformers", "trainer.arguments.lr_scheduler_type=cosin"): "did you mean: cosine",
     ("transformers", "trainer.arguments.optim=adam"): "did you mean: adamw_torch",
     ("keras", "+trainer.loss._target_=keras.losses.CrossEntropy"): "keras.losses.SparseCategoricalCrossentropy",
@@ -153,9 +153,9 @@ PLACES = {
     ("mlp", "model.learning_rate=0.1"): "try: ... trainer.optimizer.lr=0.1",
     ("mlp", "data.batch_size=16"): "try: ... trainer.batch_size=16",
     ("mlp", "EarlyStopping.patience=3"): "try: ... trainer.early_stopping.patience=3",
-    ("mlp", "run.continue=true"): "there are: callbacks",
+    ("mlp", "run.continue=true"): "available: callbacks",
     ("mlp", "dataset.format=csv"): "try: ... dataset=csv",
-    (RECIPE, "trainer.sharding_strategy=FULL_SHARD"): "the config says so already: trainer.strategy=fsdp",
+    (RECIPE, "trainer.sharding_strategy=FULL_SHARD"): "the config already sets this: trainer.strategy=fsdp",
     ("lightning", "scheduler.step_size=5"): "configure_optimizers decides",
     ("lightning", "trainer.val_every=2"): "name the unit",
     ("keras", "ReduceLROnPlateau.patience=3"): "keras.callbacks.ReduceLROnPlateau",
@@ -218,7 +218,7 @@ def test_a_mapping_of_the_users_own_keys_is_added_whole(key):
 def test_keys_of_columns_that_no_row_needs_are_refused():
     Path("rows.csv").write_text("x,c,y\n1,2,a\n2,3,b\n3,1,a\n4,1,b\n5,2,a\n6,2,b\n")
     table = ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y")
-    assert "no feature is a category" in refused("xgboost", *table, "dataset.max_unseen=0.5")
+    assert "no feature is categorical" in refused("xgboost", *table, "dataset.max_unseen=0.5")
     named = (*table, "dataset.features=[x]")
     assert "dataset.features names the columns" in refused("xgboost", *named, "dataset.drop=[c]")
 

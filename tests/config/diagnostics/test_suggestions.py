@@ -170,11 +170,11 @@ def test_what_other_tools_choose_by_a_name_is_told_how_to_choose(config, word, s
         ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
         ("hydra.output_subdirr=x", "try: rtrain fit mlp hydra.output_subdir=x"),
         ("hydra.runn.dir=x", "try: rtrain fit mlp hydra.run.dir=x"),
-        ("hydra.foo=1", "there are: callbacks, "),
-        ("hydra.verbose.x=1", "there are: callbacks, "),
+        ("hydra.foo=1", "available: callbacks, "),
+        ("hydra.verbose.x=1", "available: callbacks, "),
         ("hydra.job.env_set.OMP_NUM_THREADS=1", "try: rtrain fit mlp +hydra.job.env_set.OMP_NUM_THREADS=1"),
         ("hydra/job_loggin=none", "try: rtrain fit mlp hydra/job_logging=none"),
-        ("hydra/foo=x", "there are: hydra/env, hydra/help"),
+        ("hydra/foo=x", "available: hydra/env, hydra/help"),
     ],
 )
 def test_a_misspelt_setting_of_hydras_is_compared_with_hydras(word, said):

@@ -18,7 +18,7 @@ HEAD = "defaults: [trainer: torch, dataset: digits]\n"
         ("epochs = 3\nlr = 0.1\n", 1, "try: epochs: 3"),
         (f"{HEAD}trainer:\n  max_epochs: 3\n   batch_size: 4\n", 4, "2 spaces, not 3"),
         (f"{HEAD}trainer:\n  max_epochs: 3\n batch_size: 4\n", 4, "this line has 1 spaces, the one above 2"),
-        (f"{HEAD}trainer:\n  - max_epochs: 3\n", 2, "leave the dashes out"),
+        (f"{HEAD}trainer:\n  - max_epochs: 3\n", 2, "remove the dashes"),
         (f"{HEAD}---\n{HEAD}", 2, "leave this '---' out"),
         (f"{HEAD}run:\n  name: *x\n", 3, "an alias needs its anchor"),
         (f"{HEAD}dataset:\n  path: *.csv\n", 3, "'*.csv'"),

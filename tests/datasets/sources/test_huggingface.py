@@ -62,7 +62,7 @@ def test_texts_to_classify_to_tag_and_to_model(load, tmp_path):
 
 def test_mistakes_are_explained(load, tmp_path):
     path = save(tmp_path / "x", {"a": [1, 2], "y": [0, 1]})
-    with pytest.raises(DatasetError, match=r"'label', which is no column\.\nthere are: a, y"):
+    with pytest.raises(DatasetError, match=r"'label', which is not a column\.\navailable: a, y"):
         load("huggingface", path=path)
     with pytest.raises(DatasetError, match=r"dataset.input names 'b'"):
         load("huggingface", path=path, input="b", label="y")
@@ -73,7 +73,7 @@ def test_mistakes_are_explained(load, tmp_path):
     with pytest.raises(DatasetError, match=r"'a' is nested.*\nEncode them as numbers"):
         load("huggingface", path=path, label="y")
     path = save(tmp_path / "z", {"a": [1, 2], "y": [0, 1]}, foo=range(2))
-    with pytest.raises(DatasetError, match=r"there is no split 'train'; there are: foo"):
+    with pytest.raises(DatasetError, match=r"there is no split 'train'; available: foo"):
         load("huggingface", path=path)
 
 

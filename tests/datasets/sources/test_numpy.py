@@ -115,7 +115,7 @@ def test_new_rows_need_no_targets(load, tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"a": X, "y": Y}, "no arrays 'x' and 'y'.*\n.*there are: a, y"),
+        ({"a": X, "y": Y}, "no arrays 'x' and 'y'.*\n.*available: a, y"),
         ({"x": X, "y": Y[:5]}, "1797 rows of inputs, but 5 of y"),
         ({"x": X[:, 0], "y": Y}, "of shape 1797; rows of one or more numbers"),
         ({"x": X.astype(str), "y": Y}, "numbers are needed"),

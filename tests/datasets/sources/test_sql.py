@@ -47,7 +47,7 @@ def test_new_rows_are_those_of_another_query_and_need_no_label(load, open_rows, 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"query": "flower"}, r"no such table: flower\n.*There are the tables: flowers"),
+        ({"query": "flower"}, r"no such table: flower\n.*Tables: flowers"),
         ({"query": "SELECT petals FROM flowers"}, "no such column: petals"),
         ({"query": "SELECT * FROM flowers WHERE id < 0"}, "returns no rows"),
         ({"label": "kid"}, "did you mean: dataset.label=kind"),

@@ -303,7 +303,7 @@ def test_texts_without_columns_can_not_be_split_by_one(load, tmp_path):
         DatasetError, match=r"by_time=day names a column of a table, but the lines of .*\.txt have none"
     ):
         load("text", path=str(tmp_path), each="line", split={"by_time": "day"})
-    with pytest.raises(DatasetError, match="the texts of a language, which are split in their order, have none"):
+    with pytest.raises(DatasetError, match="texts for language modeling, which are split in order, have none"):
         load("text", path=str(tmp_path), task="language-modeling", split={"by_time": "day"})
     hashed = load("text", path=str(tmp_path), split={"by_hash": "file", "test": 0.5})
     assert sum(hashed.info.num_rows.values()) == 10

@@ -286,7 +286,7 @@ ROWS = {"x": np.arange(40.0), "y": np.arange(40) + 0.5}
     [
         (
             {"by_group": "customr"},
-            "by_group names 'customr', which is no column.*did you mean: customer",
+            "by_group names 'customr', which is not a column.*did you mean: customer",
         ),
         ({"by_time": "customer"}, r"by_time 'customer' holds no times \(string\)"),
         ({"by_group": "gap"}, "by_group 'gap' is empty in row 3"),
@@ -294,7 +294,7 @@ ROWS = {"x": np.arange(40.0), "y": np.arange(40) + 0.5}
         ({"by_hash": ["x", "gap"]}, "by_hash 'gap' is empty in row 3"),
         (
             {"by_column": "customer"},
-            "by_column 'customer' is 'c0' in row 1, which names no split.*Known are train",
+            "by_column 'customer' is 'c0' in row 1, which is not mapped to a split.*Known are train",
         ),
         ({"by_column": {"column": "customer", "test": ["nobody"]}}, "no row of 'customer' means test.*nobody"),
         ({"by_column": {"column": "customer", "train": ["c0"], "test": ["c1"]}}, "is 'c2' in row 3, which names no"),

@@ -290,7 +290,7 @@ def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is no feature.\ndid you mean: size"),
+        ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is not a feature.\ndid you mean: size"),
         ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is no feature"),
         ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' holds text"),
         ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' holds text"),

@@ -37,8 +37,7 @@ def find_split(dataset: Dataset | None, name: str | None) -> tuple[str, Split]:
             )
         raise TrainingError(
             f"trainer.train_loop asks for the dataset shard '{name}'; the dataset has {', '.join(dataset.splits)}.",
-            "The names are those of the splits: ray.train.get_dataset_shard('train'). Which splits there are: "
-            "dataset.split",
+            "The names are those of the splits: ray.train.get_dataset_shard('train'). The splits: dataset.split",
         )
     return meant, dataset.splits[meant]
 
