@@ -70,7 +70,7 @@ def test_smoke_blocks_are_found_in_folders_at_any_depth_but_not_in_runs(folder):
     [
         ("nothing", "nothing doesn't exist"),
         ("plain.yaml", "plain.yaml has no smoke block"),
-        ("empty", "empty holds no YAML file with a smoke block"),
+        ("empty", "empty contains no YAML file with a smoke block"),
     ],
 )
 def test_a_path_without_a_smoke_block_is_an_error(folder, path, message):

@@ -33,8 +33,8 @@ CASES = [
     ("mlp", ("trainer.strategy_options.consolidate=false",), "it is for trainer.strategy=fsdp or tp or fsdp_tp"),
     ("mlp", ("trainer.strategy_options.deepspeed={a: 1}",), "it is for trainer.strategy=deepspeed"),
     ("mlp", ("dataset.seed=0", "dataset.split={val: 0, test: 0}"), "no rows are drawn"),
-    ("mlp", ("trainer.max_seconds=9", "run.stop.max_seconds=10"), "trainer.max_seconds ends the run before"),
-    ("xgboost", ("trainer.max_seconds=9", "run.stop.max_seconds=8"), "run.stop.max_seconds ends the run before"),
+    ("mlp", ("trainer.max_seconds=9", "run.stop.max_seconds=10"), "trainer.max_seconds ends the run earlier"),
+    ("xgboost", ("trainer.max_seconds=9", "run.stop.max_seconds=8"), "run.stop.max_seconds ends the run earlier"),
     *(
         (name, ("trainer.evaluate_split=none", f"++trainer.metrics.f1._target_={target}"), "evaluates nothing")
         for name, target in {"mlp": "torchmetrics.F1Score", "keras": "keras.metrics.F1Score", "jax": "optax.l2"}.items()
@@ -55,7 +55,7 @@ CASES = [
     ("sklearn", ("trainer.early_stopping.monitor=a", "trainer.max_epochs=5"), "before so many evaluations"),
     ("xgboost", ("trainer.num_boost_round=9", "trainer.early_stopping={patience: 8}"), "before so many rounds"),
     ("sklearn", ("trainer.max_epochs=9", "trainer.early_stopping.patience=8"), "before so many evaluations"),
-    ("mlp", ("trainer.strategy_options.blocks=[layers.*]",), "nothing is done block by block"),
+    ("mlp", ("trainer.strategy_options.blocks=[layers.*]",), "nothing is applied per block"),
     ("mlp", ("trainer.train_loop=a:b", "scaling.use_gpu=true"), "takes the GPU that it finds"),
     ("sklearn", ("run.checkpoint.best.keep=3",), "fitted at once"),
     ("sklearn", ("run.failure.max_skipped_steps=3",), "leaves no step out"),

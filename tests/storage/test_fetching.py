@@ -156,7 +156,7 @@ def test_a_run_in_a_store_is_verified(copied, s3, capsys):
     capsys.readouterr()
     assert command(["runs", "verify", url]) == 1
     told = capsys.readouterr().out
-    assert f"damaged     checkpoints/{newest}/model.bin  (its content is not what was written)" in told
+    assert f"damaged     checkpoints/{newest}/model.bin  (its content has changed)" in told
     assert f"missing     checkpoints/{copied.checkpoints()[0]}/parts/0.bin" in told
     assert "unfinished  checkpoints/epoch-0000-step-00000009" in told
     assert f"{url}: 2 lost, 1 to note" in told

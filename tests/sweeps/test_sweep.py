@@ -133,9 +133,9 @@ def test_time_that_is_over_ends_the_trial_that_trains(capsys):
     data, folder = swept(words, code=130)
     assert data["status"] == "interrupted"  # nothing is known of any setting
     assert [one["status"] for one in data["trials"]] == ["interrupted", "planned"]
-    assert "sweep.max_seconds=5 is over: no more trials are started" in capsys.readouterr().err
+    assert "sweep.max_seconds=5 has passed: no more trials are started" in capsys.readouterr().err
     run = Run.load(folder / data["trials"][0]["name"])
-    assert (run.manifest.status, run.manifest.exit_reason) == ("interrupted", "sweep.max_seconds is over")
+    assert (run.manifest.status, run.manifest.exit_reason) == ("interrupted", "sweep.max_seconds has passed")
     assert run.manifest.checkpoints
 
 
@@ -229,7 +229,7 @@ def test_pairs_and_exclusions(capsys):
 
 def test_a_scheduler_that_can_decide_nothing_is_told(capsys):
     sweep("sweep/scheduler=asha", "trainer.params.eta=0.9,0.5", "sweep.scheduler.grace=3")
-    assert "sweep.scheduler.grace=3: nothing is decided before trials end, at 3 epochs" in capsys.readouterr().err
+    assert "sweep.scheduler.grace=3: it would decide only when trials end, at 3 epochs" in capsys.readouterr().err
 
 
 def test_asha_stops_what_promises_little():
@@ -308,7 +308,7 @@ def test_who_has_to_know_the_metric_asks_for_it(capsys):
     assert rtrain([*words, "sweep.mode=min"]) == 2
     assert "sweep.metric=test/mlogloss," in capsys.readouterr().err
     assert rtrain([*words, "sweep/scheduler=asha"]) == 2
-    assert "has to know what trials are judged by" in capsys.readouterr().err
+    assert "must know how to judge trials" in capsys.readouterr().err
     assert rtrain([*words, "sweep=hyperopt", "sweep.metric=[a,b]", "sweep.mode=min"]) == 2
     assert "sweep=optuna" in capsys.readouterr().err
     assert rtrain([*words, "sweep=optuna", "sweep.metric=[a,b,c]", "sweep.mode=[min,max]"]) == 2

@@ -284,7 +284,7 @@ def test_in_python_a_wrong_config_is_short_and_has_no_run(project, verb):
 
 
 def test_a_notebook_shows_the_first_lines_of_a_long_message():
-    error = ConfigError("\n".join(f"key_{number} is wrong" for number in range(30)), "Leave them out.")
+    error = ConfigError("\n".join(f"key_{number} is wrong" for number in range(30)), "Remove these rows.")
     shown = error._render_traceback_()
     assert len(shown) == 15
     assert shown[0] == "ConfigError: key_0 is wrong"

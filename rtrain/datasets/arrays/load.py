@@ -209,7 +209,10 @@ def _task(train: Columns, labels: Labels, task: str) -> str:
         message = f"the rows have the queries of a ranking, but dataset.task is {task}."
         raise DatasetError(message, "Use dataset.task=ranking, or leave the queries out.")
     if task == "ranking" and "group" not in train:
-        raise DatasetError("dataset.task=ranking needs to know which rows belong to one query.", "Add qid: to the rows, or a .query file.")
+        raise DatasetError(
+            "dataset.task=ranking needs to know which rows belong to one query.",
+            "Add qid: to the rows, or a .query file.",
+        )
     return "ranking" if task == "ranking" or (task == "auto" and "group" in train) else labels.task
 
 

@@ -169,7 +169,7 @@ def _tell_of_header(reading: CsvFormat, file: Path, schema: pa.Schema) -> None:
     if any(is_text(one.type) and not is_text(own.type) for one, own in pairs) and not any(map(is_number, found.names)):
         log.warning(
             "%s: the first line seems to name the columns (%s, ...), but dataset.names differs; if so, remove "
-            f"dataset.names",
+            "dataset.names",
             *(file, ", ".join(found.names[:3])),
         )
 

@@ -151,7 +151,9 @@ def _opened(conf: HubConf) -> Any:
 
     folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
     if not folder.is_dir() and conf.path in (one.name for one in iter_modules(datasets.packaged_modules.__path__)):
-        message = f"dataset.path: {conf.path} is the name of a file format: datasets would read the files of this folder."
+        message = (
+            f"dataset.path: {conf.path} is the name of a file format: datasets would read the files of this folder."
+        )
         raise DatasetError(message, "Use a data set of the hub, or use dataset=parquet, csv, json or images.")
     datasets.disable_progress_bars()
     try:

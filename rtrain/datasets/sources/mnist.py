@@ -80,7 +80,9 @@ def _read_split(folder: Path, prefix: str) -> Columns:
 def _read(folder: Path, name: str, num_dimensions: int) -> np.ndarray:
     file = _find(folder, name)
     if file is None:
-        raise DatasetError(f"{folder} contains no file {name}[.gz].", "All four MNIST files must be in the same folder.")
+        raise DatasetError(
+            f"{folder} contains no file {name}[.gz].", "All four MNIST files must be in the same folder."
+        )
     return read_idx(file, num_dimensions)
 
 

@@ -123,7 +123,10 @@ def _features(first: Mapping[str, Any], conf: TfrecordConf, where: str) -> list[
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which the first record lacks.", hint)
     encoded = [name for name in names if isinstance(first[name][0] if first[name] else 0, bytes)]
     if encoded and len(names) > 1:
-        message = f"{where}: feature '{encoded[0]}' contains bytes, which are read as images and can't be combined with other features."
+        message = (
+            f"{where}: feature '{encoded[0]}' contains bytes, which are read as images and can't be combined "
+            "with other features."
+        )
         numbers = ",".join(name for name in names if name not in encoded)
         raise DatasetError(message, f"Choose: 'dataset.features=[{encoded[0]}]' or 'dataset.features=[{numbers}]'")
     return names
@@ -190,7 +193,9 @@ def _numbers(rows: Sequence[tuple[Path, Mapping[str, list[Any]]]], features: Seq
         for name, length in lengths.items():
             if len(row.get(name, ())) != length:
                 found = len(row.get(name, ()))
-                raise DatasetError(f"{file}: record {number} has {found} values of '{name}', but the first one has {length}.")
+                raise DatasetError(
+                    f"{file}: record {number} has {found} values of '{name}', but the first one has {length}."
+                )
     x = narrowest(np.array([[value for name in features for value in row[name]] for _, row in rows], np.float64))
     if conf.shape is None:
         return x

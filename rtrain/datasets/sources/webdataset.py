@@ -207,7 +207,9 @@ def _array(content: bytes, where: str) -> np.ndarray:
 def _check_alike(x: Sequence[np.ndarray], where: str) -> None:
     for number, one in enumerate(x, start=1):
         if one.shape != x[0].shape or not one.ndim:
-            message = f"{where}: row {number} is of shape {list(one.shape)}, but the first one is of {list(x[0].shape)}."
+            message = (
+                f"{where}: row {number} is of shape {list(one.shape)}, but the first one is of {list(x[0].shape)}."
+            )
             raise DatasetError(message, "All rows must be arrays of the same shape.")
 
 

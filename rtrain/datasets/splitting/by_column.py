@@ -140,7 +140,9 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
     begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     for name, key in ((KEY, keys.way), (NAMED, "column")):
         if name in part and (np.minimum.reduceat(part[name], begins) != np.maximum.reduceat(part[name], begins)).any():
-            message = f"dataset.split.by_{key}: rows of the same dataset.group differ in it, but a group is never split."
+            message = (
+                f"dataset.split.by_{key}: rows of the same dataset.group differ in it, but a group is never split."
+            )
             raise DatasetError(message, f"Use the column of dataset.group as dataset.split.by_{key}, or a coarser one.")
     found = {KEY: group.view(np.uint64), **part}
     if TIME in part:
@@ -198,7 +200,9 @@ def check_times(schemas: Iterable[tuple[str, pa.Schema]], keys: SplitKeys) -> No
             holds = _scale(schema.field(name).type)
             other, there = found.setdefault(name, (holds, where))
             if holds != other:
-                message = f"{where}: dataset.split.by_time '{name}' contains {holds}, but in {there} it contains {other}."
+                message = (
+                    f"{where}: dataset.split.by_time '{name}' contains {holds}, but in {there} it contains {other}."
+                )
                 raise DatasetError(message, "Use the same format in all files.")
 
 

@@ -42,7 +42,9 @@ def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:
         asked["test"] = DEFAULT_TEST_SHARE
     if sum(asked.values()) >= 1:
         parts = " + ".join(f"{name} {share:g}" for name, share in asked.items())
-        raise DatasetError(f"dataset.split: {parts} leaves nothing for train.", "The shares must add up to less than 1.")
+        raise DatasetError(
+            f"dataset.split: {parts} leaves nothing for train.", "The shares must add up to less than 1."
+        )
     return asked
 
 

@@ -240,7 +240,7 @@ def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, conf: 
         if sign:
             log.warning(
                 "feature '%s' is treated as a category, but its texts, such as '%s', would be numbers without '%s'; "
-                f"%s, or list the categories: 'dataset.categorical=[%s]'",
+                "%s, or list the categories: 'dataset.categorical=[%s]'",
                 *(name, names[0], sign, how_to_write_numbers(names), ",".join(categories)),
             )
         elif num_rows >= MANY_ROWS and 2 * len(names) > num_rows:

@@ -111,7 +111,9 @@ def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) 
     try:
         values = np.asarray(table[column].cast(pa.float32(), safe=False).to_numpy())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{where}: dataset.{key} '{column}' is of type {table[column].type}, not a number.") from error
+        raise DatasetError(
+            f"{where}: dataset.{key} '{column}' is of type {table[column].type}, not a number."
+        ) from error
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = first_row + int(wrong.argmax()) + 1

@@ -181,11 +181,7 @@ class TableSpec:
         place, text = _first_text(table[name], first_row)
         names = ",".join(one for one in self.features if one == name or one in self.categories)
         numbers = f"Read it as numbers: 'dataset.dtypes={{{name}: float32}}', take" if "the text" in place else "Take"
-        marks = (
-            f"If it marks a missing value: 'dataset.na_values=[\"{text.strip()}\"]'.\n"
-            if is_mark(text)
-            else ""
-        )
+        marks = f"If it marks a missing value: 'dataset.na_values=[\"{text.strip()}\"]'.\n" if is_mark(text) else ""
         return DatasetError(
             f"{where}: feature '{name}' is not numeric: {place}.",
             f"{marks}{numbers} it as a category: 'dataset.categorical=[{names}]', drop it: "
@@ -281,7 +277,9 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
     check_columns(features, schema, where, "features")
     _check_categorical(conf, features, where)
     if conf.label in features:
-        raise DatasetError(f"dataset.features contains the label '{conf.label}'.", "Remove it: the model would see the label.")
+        raise DatasetError(
+            f"dataset.features contains the label '{conf.label}'.", "Remove it: the model would see the label."
+        )
     for name in used & set(features):
         raise DatasetError(f"dataset.features contains '{name}', which has another role.", "Name it in only one place.")
     if not features:

@@ -151,9 +151,7 @@ def _task(parts: Mapping[str, Sequence[Texts]], conf: TextConf) -> str:
     if conf.task in ("auto", "language-modeling"):
         return "language-modeling" if conf.task == "language-modeling" else offered
     if first.labels is None:
-        raise DatasetError(
-            f"{first.where}: dataset.task={conf.task} needs labels.", "Set their column: dataset.label."
-        )
+        raise DatasetError(f"{first.where}: dataset.task={conf.task} needs labels.", "Set their column: dataset.label.")
     if (conf.task == "token-classification") != (offered == "token-classification"):
         kind = "lists of words" if first.are_words else "texts"
         raise DatasetError(f"{first.where}: dataset.task={conf.task}, but '{conf.text}' contains {kind}.")

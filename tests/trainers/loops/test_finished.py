@@ -42,7 +42,7 @@ def test_a_run_that_has_ended_says_how_it_trains_on(config, words, why, longer, 
     run = rtrain.fit(config, [*words, "num_workers=0", "trainer.num_threads=1", f"run.root_dir={tmp_path / 'my runs'}"])
     line = resumed(run.path)
     assert why in line
-    call = line.partition("To train on: ")[2]
+    call = line.partition("To continue training: ")[2]
     assert longer in call
     before = max(event.step for event in run.events())
     eval(call, {"rtrain": rtrain})

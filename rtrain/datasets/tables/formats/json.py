@@ -240,7 +240,9 @@ def _first_broken_line(file: Path) -> str | None:
     try:
         with _text(file) as stream:
             if stream.read(len(BOM_UTF8)) == BOM_UTF8:
-                return "the file starts with a byte order mark, which JSON does not allow: remove its first three bytes."
+                return (
+                    "the file starts with a byte order mark, which JSON does not allow: remove its first three bytes."
+                )
         if not _is_lines(file):
             return None
         with _text(file) as stream:

@@ -66,8 +66,8 @@ def own_loss(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) -> nn
     loss = builder.build(node, "trainer.loss", **tensors)
     if not isinstance(loss, nn.Module):
         raise ConfigError(
-            f"trainer.loss: {node['_target_']} makes a {type(loss).__name__}, not a torch.nn.Module.",
-            "Name a class of modules, or a function of (output, target), without _partial_.",
+            f"trainer.loss: {node['_target_']} returns a {type(loss).__name__}, not a torch.nn.Module.",
+            "Use a module class, or a function of (output, target), without _partial_.",
         )
     return loss
 

@@ -305,5 +305,5 @@ def test_a_model_of_another_framework_than_the_trainers_is_found(fit, tmp_path):
 
 def test_several_models_are_named(fit):
     run = fit("xgboost", "two", "diabetes")
-    with pytest.raises(CheckpointError, match=r"several files may be the model: a\.ubj, b\.ubj"):
+    with pytest.raises(CheckpointError, match=r"several files could be the model: a\.ubj, b\.ubj"):
         rtrain.evaluate(run.path)

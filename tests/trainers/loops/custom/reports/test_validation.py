@@ -184,7 +184,7 @@ def test_one_that_was_interrupted_is_repeated_when_the_run_resumes(fit, tmp_path
     (run_dir,) = (tmp_path / "runs/loop").iterdir()
     (first,) = all_checkpoints(run_dir)
     assert read_record(first)["validation"] == "PENDING_VALIDATION"
-    with pytest.warns(UserWarning, match="was interrupted, and is repeated"):
+    with pytest.warns(UserWarning, match="was interrupted and is repeated"):
         run = rtrain.resume(run_dir)
     assert read_record(first)["metrics"]["val/score"] == (3 if given != "null" else 1)
     assert statuses(run) == {"VALIDATED"}
