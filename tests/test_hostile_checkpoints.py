@@ -399,7 +399,7 @@ def test_weights_of_another_run_are_no_pipe(stolen, tmp_path):
 def test_what_says_nothing_of_itself_is_no_checkpoint(stolen, text):
     (stolen / "about.json").write_text(text)
     recorded(stolen)
-    with pytest.raises(CheckpointError, match="no checkpoint to predict with"):
+    with pytest.raises(CheckpointError, match="not a checkpoint to predict with"):
         rtrain.evaluate(stolen)
 
 

@@ -152,7 +152,7 @@ def test_a_checkpoint_finds_the_test_rows_of_its_run_again(tmp_path, words, memo
 )
 def test_words_that_would_mix_rows_of_training_into_the_test_are_refused(trained, word):
     for split in (None, "test"):
-        with pytest.raises(ConfigError, match=f"{word} makes other splits than training had"):
+        with pytest.raises(ConfigError, match=f"{word} makes different splits than in training"):
             rtrain.evaluate(trained.path, [word], split=split)
     path = trained.manifest.config["dataset"]["path"]
     with pytest.raises(ConfigError, match=f"{word} has no effect: all rows are read"):
@@ -186,7 +186,7 @@ def test_scores_to_start_from_count_for_new_rows_too(tmp_path):
 
 def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}"])
     assert (tmp_path / "out.csv").read_text() == "mine"
     rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}"], force=True)
@@ -203,12 +203,12 @@ def test_a_folder_gets_parts_and_is_replaced_only_if_it_holds_nothing_else(train
     rtrain.predict(trained.path, tmp_path / "whole.parquet", [path])
     found = pa.concat_tables([parquet.read_table(part) for part in parts])
     assert found.equals(parquet.read_table(tmp_path / "whole.parquet"))
-    with pytest.raises(ConfigError, match="holds predictions already"):
+    with pytest.raises(ConfigError, match="already contains predictions"):
         rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"])
     rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"], force=True)
     assert parquet.read_table(tmp_path / "out").num_rows == 3
     (tmp_path / "out" / "mine.txt").write_text("")
-    with pytest.raises(ConfigError, match=r"holds other files than predictions: mine\.txt"):
+    with pytest.raises(ConfigError, match=r"contains files that are not predictions: mine\.txt"):
         rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"], force=True)
 
 
@@ -224,7 +224,7 @@ def test_columns_that_are_empty_at_first_are_text(trained, tmp_path):
     rtrain.predict(trained.path, tmp_path / "out.parquet", [f"dataset.path={tmp_path}/*.csv"])
     assert parquet.read_table(tmp_path / "out.parquet")["note"].to_pylist() == [None, "late"]
     (tmp_path / "1.csv").write_text("a,b,note\n1,2,7\n")
-    with pytest.raises(PredictionError, match=r"columns differ between the files"):
+    with pytest.raises(PredictionError, match=r"columns differ between the predicted files"):
         rtrain.predict(trained.path, tmp_path / "more.parquet", [f"dataset.path={tmp_path}/*.csv"])
 
 
@@ -352,7 +352,7 @@ def test_raw_rows_go_through_the_preprocessors_of_the_checkpoint(tmp_path, memor
     assert found["mse"] == pytest.approx(run.metrics["test/l2"], rel=1e-5)
     assert rtrain.evaluate(run.path)["mse"] == pytest.approx(found["mse"])
     swapped = f"dataset.path={{train: {tmp_path}/test.csv, test: {tmp_path}/train.csv}}"
-    with pytest.raises(ConfigError, match="prepared by what its own train rows say"):
+    with pytest.raises(ConfigError, match="prepared from its own train rows"):
         rtrain.evaluate(run.path, [swapped], split="test")
     about = json.loads((run.best_checkpoint / "about.json").read_text())
     about["encoding"]["preprocessing"]["steps"][0]["type"] = "Chain"

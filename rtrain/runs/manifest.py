@@ -269,4 +269,4 @@ def check_files(files: Mapping[str, Any]) -> None:
     """
     for name in files:
         if not is_plain_name(name, nested=True):
-            raise ValueError(f"the file {name!r} is outside the run directory")
+            raise ValueError(f"the file {name!r} is outside its folder")

@@ -185,4 +185,4 @@ def test_a_sweep_is_not_resumed_as_a_run(project):
     sweep = rtrain.sweep("mlp", QUICK, lr=rtrain.choice(0.1, 0.2))
     with pytest.raises(ConfigError, match="is a sweep") as caught:
         rtrain.resume(sweep)
-    assert "the call of rtrain.sweep" in str(caught.value)
+    assert "the rtrain.sweep call" in str(caught.value)

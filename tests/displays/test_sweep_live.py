@@ -146,7 +146,7 @@ def test_a_sweep_that_looks_for_nothing_says_that_no_trial_is_the_best(record, c
 
 def test_show_of_something_else_is_an_error(tmp_path, capsys):
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
-    assert f"{tmp_path} is no sweep" in capsys.readouterr().err
+    assert f"{tmp_path} is not a sweep" in capsys.readouterr().err
     (tmp_path / "000-abc").mkdir()
     for text in ("[1]", '{"schema_version": 1}', '{"schema_version": 1, "trials": [{"name": "x"}]}'):
         Path(tmp_path / "sweep.json").write_text(text)

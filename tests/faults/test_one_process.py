@@ -119,7 +119,7 @@ def test_a_terminal_that_goes_away(tmp_path, whole, seed, kind):
     assert Child(tmp_path / "runs", at=lost).wait() == 0, (tmp_path / "runs.log").read_text()
     (run_dir,) = run_dirs(tmp_path / "runs")
     assert_like(run_dir, whole[0])
-    noted = "goes nowhere from now on" in (run_dir / "logs" / "driver.log").read_text()
+    noted = "is discarded from now on" in (run_dir / "logs" / "driver.log").read_text()
     assert noted is (kind != "closed")
 
 

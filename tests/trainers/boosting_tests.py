@@ -173,7 +173,7 @@ class BoostingTests:
         [
             (
                 ["dataset.name=linnerud", "dataset.target=Weight"],
-                r"grown on other data: input_shape was \(10,\), and is \(3,\)",
+                r"trained on other data: input_shape was \(10,\), but is \(3,\)",
             ),
             (["+trainer.params.objective={poisson}"], "its trees are for the objective .*, not .*poisson"),
         ],

@@ -93,7 +93,7 @@ def test_commands_in_hints_become_calls(overrides, short, words, expected):
         None,
         "Remove it; rtrain evaluate compares predictions with that column.",
         "  try: rtrain runs fetch s3://a/b",
-        "Go on with it: rtrain resume runs/x. Or leave hydra.run.dir out: each run gets a folder of its own.",
+        "To resume it: rtrain resume runs/x. Or remove hydra.run.dir: each run then gets a new folder.",
         "  try: curl -O x && rtrain fit x",
         "  try: rtrain fit 'x",
         "  try: rtrain fit --help",

@@ -85,7 +85,7 @@ def test_a_list_of_one_value_is_an_axis():
 
 
 def test_one_value_is_no_axis_and_a_typed_key_wins():
-    with pytest.raises(ConfigError, match="one value, not several"):
+    with pytest.raises(ConfigError, match="a single value"):
         with_params(NOTHING, None, {"a": 3}, 0)
     space = read_space(None, ["a=1,2", "b=3"], 0)
     assert [axis.values for axis in with_params(space, None, {"a": [5, 6], "b": [7, 8]}, 0).axes] == [("1", "2")]

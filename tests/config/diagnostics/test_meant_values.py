@@ -126,8 +126,8 @@ def test_a_text_in_place_of_a_number_of_an_argument_is_no_list():
         (("mlp", "dataset.split=null"), "its keys: val, test"),
         (("mlp", "dataset.split=[a,b]"), "must be a mapping, not a list"),
         (("mlp", "trainer.transform=[a]"), "a list is [{_target_: package.Class}]"),
-        (("mlp", "scheduler=true"), "'trainer/scheduler' takes the name of an option"),
-        (("mlp", "dataset=true"), "'dataset' takes the name of an option"),
+        (("mlp", "scheduler=true"), "'trainer/scheduler' must be the name of an option"),
+        (("mlp", "dataset=true"), "'dataset' must be the name of an option"),
         (("jax", "model.channels=[16,big]"), "trainer.model.channels.1: must be a whole number, not 'big'"),
         (("jax", "optimizer.learning_rate=null"), "must be a number, not null"),
         (("xgboost", *TABLE, "dataset.features=[a,null]"), "dataset.features: can't hold null"),
@@ -255,7 +255,7 @@ def test_the_modules_that_have_classes_are_frameworks():
 
 def test_the_argument_that_a_class_refuses_is_named():
     node = {"_target_": "torch.optim.AdamW", "lr": -1, "eps": 1e-8}
-    with pytest.raises(TargetError, match="AdamW refuses -1: Invalid learning rate") as caught:
+    with pytest.raises(TargetError, match="AdamW rejects -1: Invalid learning rate") as caught:
         Builder().build(node, "trainer.optimizer", [torch.zeros(1)])
     assert caught.value.key == "trainer.optimizer.lr"
     with pytest.raises(ConfigError, match="failed: ValueError") as both:  # none is the only one

@@ -39,11 +39,11 @@ WORDS = {
     "trainer.precision=bf16-true": "weights stay in float32",
     "run.failure.max_failures=-1": "for no limit, a large number",
     "dataset.split=0.8": "try: rtrain fit mlp num_workers=0 dataset.split.test=0.2",
-    "trainer.callbacks=[EarlyStopping]": "Name a class: trainer.callbacks=[{_target_: my_module.MyCallback}]",
+    "trainer.callbacks=[EarlyStopping]": "Use a class: trainer.callbacks=[{_target_: my_module.MyCallback}]",
     "logger=tensorboard": "'run.loggers=[tensorboard]'",
     "model.hidden=-5": "for example: model.hidden=[128,128]",
     "trainer.data_seed=7": "run.seed decides the order of the rows",
-    "run.checkpoint.best.monitor=balanced_accuracy": "Name one of these, or have the trainer measure it too",
+    "run.checkpoint.best.monitor=balanced_accuracy": "Use one of these",
     "run.checkpoint.best.monitor=acc": "run.checkpoint.best.monitor=val/accuracy",
     "trainer.tf32=true": "trainer.precision=bf16",
     "backoffLimit=3": "run.failure.max_failures",
@@ -58,8 +58,8 @@ WORDS = {
     "hydra.sweeper.params.lr=0.1,0.01": "num_workers=0 lr=0.1,0.01 --multirun",
     "epochs=inf": "trainer.max_epochs=null with trainer.max_steps",
     "trainer.max_epochs=-1": "trainer.max_epochs=null with trainer.max_steps",
-    "run.checkpoint.best.monitor=val/f1": "have the trainer measure it too",
-    "run.resume=yes": "auto, must and never",
+    "run.checkpoint.best.monitor=val/f1": "let the trainer measure it",
+    "run.resume=yes": "auto, must or never",
     "trainer.model._target_=OwnNet": "own_nets.OwnNet",
     "model=resnet34": "model=resnet18 'model.layers=[3,4,6,3]'",
     "scheduler=exponential": "{_target_: torch.optim.lr_scheduler.ExponentialLR, gamma: 0.95}",
@@ -119,7 +119,7 @@ OTHERS = {
     ("xgboost", "trainer.params.eval_metric=mlogloss1"): "trainer.params.eval_metric=mlogloss",
     ("xgboost", "trainer.params.eval_metric=[mlogloss,meror]"): "'trainer.params.eval_metric=[mlogloss,merror]'",
     ("xgboost", "trainer.params.eval_metric=acc"): "trainer.params.eval_metric=merror, with two classes error",
-    ("xgboost", "trainer.params.objective=multi:softmx"): "multi:softmax gives no probabilities\n  try: ",
+    ("xgboost", "trainer.params.objective=multi:softmx"): "multi:softmax returns no probabilities\n  try: ",
     ("xgboost", "trainer.params.booster=gbtre"): "trainer.params.booster=gbtree",
     ("xgboost", "trainer.params.booster=forest"): "available: gbtree, dart, gblinear",
     ("xgboost", "trainer.params.subsample=80%"): "trainer.params.subsample=0.8",
@@ -220,7 +220,7 @@ def test_keys_of_columns_that_no_row_needs_are_refused():
     table = ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y")
     assert "no feature is categorical" in refused("xgboost", *table, "dataset.max_unseen=0.5")
     named = (*table, "dataset.features=[x]")
-    assert "dataset.features names the columns" in refused("xgboost", *named, "dataset.drop=[c]")
+    assert "dataset.features already names the columns" in refused("xgboost", *named, "dataset.drop=[c]")
 
 
 def test_lines_of_a_library_are_not_shown_as_those_of_the_user():
@@ -249,7 +249,7 @@ def test_a_key_that_every_config_has_is_not_taken_out(word):
     assert "DictConfig" not in said
     assert word in said
     assert "^^" in said.splitlines()[2]
-    assert "can't take it out" in said or "to take out" in said
+    assert "can't remove it" in said or "to remove" in said
 
 
 SMOKE = ["smoke.max_epoch=3", "smoke.epochs=1", "smoke.max_second=9", "smoke.learning_rate=1", "smoke.overides=[x]"]

@@ -230,7 +230,7 @@ def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
         ("mlp", "optimizer.lrr=0.1", "optimizer.lr=0.1", "or add it"),
         ("xgboost", "num_class=3", "follows from the data", "try:"),
         ("mlp", "type=xgboost", "did you mean: trainer", "trainer.type"),
-        ("mlp", "trainer.type=xgboost", "trainer=xgboost chooses it", "keys are wrong"),
+        ("mlp", "trainer.type=xgboost", "trainer=xgboost works in", "keys are wrong"),
         ("mlp", "dataset.type=mnist", "try: rtrain fit mlp dataset=mnist", "dtype"),
     ],
 )
@@ -312,7 +312,7 @@ def test_a_suggestion_is_checked_as_what_the_session_is_for(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text("defaults: [mlp, _self_]\ncluster: {runtime_env: {env_vars: {TOKEN: '***'}}}\n")
     with Session(str(own), [], schemas()) as session:
-        assert "secrets are not written down" in str(session._what_is_wrong_with([]))
+        assert "secrets are not recorded" in str(session._what_is_wrong_with([]))
     with Session(str(own), [], schemas()) as session:
         session.needs_secrets = False  # as predictions and evaluations need none
         session.trust = True
@@ -632,4 +632,4 @@ def test_a_config_of_another_trainer_is_named_with_what_else_was_typed(words, sa
 
 @pytest.mark.parametrize("value", ["[1]", "[{a: 1}]", "[[a]]", "[null]"])
 def test_a_group_that_is_given_a_list_of_anything_wants_names(value):
-    assert "'run' takes the name of an option" in refused("mlp", f"run={value}")
+    assert "'run' must be the name of an option" in refused("mlp", f"run={value}")

@@ -19,7 +19,7 @@ HEAD = "defaults: [trainer: torch, dataset: digits]\n"
         (f"{HEAD}trainer:\n  max_epochs: 3\n   batch_size: 4\n", 4, "2 spaces, not 3"),
         (f"{HEAD}trainer:\n  max_epochs: 3\n batch_size: 4\n", 4, "this line has 1 spaces, the one above 2"),
         (f"{HEAD}trainer:\n  - max_epochs: 3\n", 2, "remove the dashes"),
-        (f"{HEAD}---\n{HEAD}", 2, "leave this '---' out"),
+        (f"{HEAD}---\n{HEAD}", 2, "remove this '---'"),
         (f"{HEAD}run:\n  name: *x\n", 3, "an alias needs its anchor"),
         (f"{HEAD}dataset:\n  path: *.csv\n", 3, "'*.csv'"),
         (f'{HEAD}dataset:\n  path: "C:\\data\\t.csv"\n', 3, "write a path with /"),

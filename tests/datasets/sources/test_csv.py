@@ -39,10 +39,10 @@ def test_text_far_down_is_an_error_that_names_row_or_value(load, tmp_path):
         (b"", "the file is empty"),
         (b"a,y\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
         (b"a;y\n1;2\n", "there is one column, 'a;y'"),
-        ("ä,y\n1,2\n".encode("latin1"), "the names of the columns are not written in UTF-8"),
-        ("a,y\n1,thé\n".encode("latin1"), "column 'y' is not written in UTF-8"),
-        ("a,y\né,2\nb,3\n".encode("latin1"), "column 'a' is not written in UTF-8"),
-        (("a,y\n" + "b,2\nc,3\n" * 200_000 + "é,2\n").encode("latin1"), "not written in UTF-8"),
+        ("ä,y\n1,2\n".encode("latin1"), "the names of the columns are not encoded in UTF-8"),
+        ("a,y\n1,thé\n".encode("latin1"), "column 'y' is not encoded in UTF-8"),
+        ("a,y\né,2\nb,3\n".encode("latin1"), "column 'a' is not encoded in UTF-8"),
+        (("a,y\n" + "b,2\nc,3\n" * 200_000 + "é,2\n").encode("latin1"), "not encoded in UTF-8"),
     ],
 )
 def test_a_malformed_file_is_named(load, tmp_path, memory, content, message):
@@ -102,7 +102,7 @@ def test_a_feature_without_a_name_is_told_of(load, tmp_path, memory, caplog):
     load("csv", path=str(tmp_path), label="y", memory=memory, ids=[""])
     assert "without a name" not in caplog.text
     load("csv", path=str(tmp_path), label="y", memory=memory)
-    assert "a column without a name is a feature" in caplog.text
+    assert "an unnamed column is used as a feature" in caplog.text
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])

@@ -49,7 +49,7 @@ def test_mistakes_are_explained(load, path, keys, message):
 
 
 def test_a_folder_without_a_log_is_no_table(load, tmp_path):
-    with pytest.raises(DatasetError, match="is no Delta table"):
+    with pytest.raises(DatasetError, match="is not a Delta table"):
         load("delta", path=str(tmp_path), label="y")
 
 

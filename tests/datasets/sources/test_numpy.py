@@ -108,7 +108,7 @@ def test_new_rows_need_no_targets(load, tmp_path):
         np.testing.assert_array_equal(chunk.x, X)
         assert (chunk.y is None) == ("y" not in arrays)
     np.savez(tmp_path / "new.npz", x=X[:, :9], y=Y)
-    with pytest.raises(DatasetError, match="rows are of shape 9, those that were learned of 64"):
+    with pytest.raises(DatasetError, match="rows are of shape 9, but the training rows were of 64"):
         list(reader.read(reader.pieces[0], with_labels=True))
 
 

@@ -140,5 +140,5 @@ def test_new_rows_of_tables_arrays_and_texts(load, open_rows, module):
     dataset = load("python", function=names["texts"], text="words", split={"test": 0})
     found = open_rows("python", dataset, function=names["three"], text="words")
     assert found.x.tolist() == ["new", "one", "two"]
-    with pytest.raises(DatasetError, match="trained on rows of another kind, and this source gives tables"):
+    with pytest.raises(DatasetError, match="trained on another kind of rows, and this source gives tables"):
         open_rows("python", dataset, function=names["pandas"])

@@ -231,7 +231,7 @@ def test_the_fingerprint_is_that_of_the_content(load, tmp_path):
         ([{"text": "a"}], {"task": "classification"}, "needs labels"),
         ([{"text": "a", "y": "b"}], {"label": "y", "task": "token-classification"}, "holds texts"),
         ([{"text": "a"}], {"tokenizer": "bytes"}, "too few for a row of 64"),
-        ([{"text": "a"}], {"tokenizer": "bytes", "task": "regression"}, "makes tokens to model a language"),
+        ([{"text": "a"}], {"tokenizer": "bytes", "task": "regression"}, "creates tokens for language modeling"),
     ],
 )
 def test_mistakes_are_explained(load, tmp_path, rows, keys, message):
@@ -242,7 +242,7 @@ def test_mistakes_are_explained(load, tmp_path, rows, keys, message):
 
 def test_plain_texts_that_are_unusable_are_named(load, tmp_path):
     (tmp_path / "x.txt").write_bytes("naïve".encode("latin1"))
-    with pytest.raises(DatasetError, match=r"x\.txt: byte 2 is no UTF-8"):
+    with pytest.raises(DatasetError, match=r"x\.txt: byte 2 is not UTF-8"):
         load("text", path=str(tmp_path))
     (tmp_path / "x.txt").write_bytes(b"\n\n")
     with pytest.raises(DatasetError, match=r"x\.txt: there is no text for the split 'train'"):

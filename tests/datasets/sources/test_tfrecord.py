@@ -91,7 +91,7 @@ def test_new_records_need_no_label(load, tmp_path):
     ("records", "keys", "message"),
     [
         ([], {}, "there are no records"),
-        ([*NUMBERS, b"\xff\xff"], {}, "record 13 is no tf.train.Example"),
+        ([*NUMBERS, b"\xff\xff"], {}, "record 13 is not a tf.train.Example"),
         (NUMBERS, {"label": "y"}, r"'y', which the first record lacks.\navailable: a, b, label"),
         ([*NUMBERS, example(a=[1], b=[1.0], label=[0])], {}, "record 13 has 1 values of 'b', the first one 2"),
         ([*NUMBERS, example(a=[1], b=[1.0, 2.0])], {}, "record 13 has 0 values of 'label'"),

@@ -102,7 +102,7 @@ def test_ids_of_whole_numbers_stay_what_they_are(load, tmp_path, source):
 @pytest.mark.parametrize(
     ("values", "dtype", "message"),
     [
-        (["1", "2", "x3", "4"], "float32", "row 3 has a='x3', which is no float32 as dataset.dtypes wants it"),
+        (["1", "2", "x3", "4"], "float32", "row 3 has a='x3', which is not float32 as set in dataset.dtypes"),
         ([1.0, 2.0, 2.0, 2.5], "int64", r"row 4 has a=\S*2\.5\S*, which is no int64"),
         (["true", "false", "1", "maybe"], "bool", "row 4 has a='maybe', which is no bool"),
     ],

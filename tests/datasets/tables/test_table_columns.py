@@ -197,7 +197,11 @@ def test_new_files_are_read_as_in_training_with_ids_and_without_labels(load, tmp
     ("labels", "task", "message"),
     [
         ([0.5, 1.5, float("nan"), 2.5], "regression", "row 3 has no label \\('y' is empty or NaN\\)"),
-        (["p", "q", "q", "new"], "classification", "row 4 has the label y='new', which no row of the train files has"),
+        (
+            ["p", "q", "q", "new"],
+            "classification",
+            "row 4 has the label y='new', which is in no row of the train files",
+        ),
     ],
 )
 def test_labels_of_new_rows_are_looked_at_to_evaluate_only(load, tmp_path, memory, labels, task, message):
@@ -317,8 +321,8 @@ def test_tables_in_memory_are_read_alike():
         ({"task": "ranking"}, "dataset.group="),
         ({"drop": ["sze"]}, "dataset.drop names 'sze'"),
         ({"categorical": ["wrd"]}, r"no feature[\s\S]*did you mean: word"),
-        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' is to be a category, but holds (double|fractions)"),
-        ({"features": ["size"], "ids": ["size"]}, "has another use"),
+        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' should be a category, but contains (double|fractions)"),
+        ({"features": ["size"], "ids": ["size"]}, "has another role"),
     ],
 )
 def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, message):
@@ -334,7 +338,7 @@ def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, messa
 
 
 def test_streamed_groups_are_refused(load, tmp_path, source):
-    with pytest.raises(DatasetError, match=r"dataset\.group: groups are kept together in memory only"):
+    with pytest.raises(DatasetError, match=r"dataset\.group: groups can be kept together only in memory"):
         load(
             source,
             path=write(source, tmp_path / "t", sales()),
@@ -352,7 +356,9 @@ def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_pat
     assert info.missing == ("a",)
     with pytest.raises(ConfigError, match=rf"c of {source} are categories, and .* missing in a\.[\s\S]*=mean"):
         check_quantities("torch", info)
-    with pytest.raises(ConfigError, match=rf"torch trainer takes no missing values, .* a of {source}[\s\S]*=mean"):
+    with pytest.raises(
+        ConfigError, match=rf"torch trainer does not support missing values, .* a of {source}[\s\S]*=mean"
+    ):
         check_quantities("torch", load(source, **keys, on_missing="keep", drop=["c"]).info)
     assert load(source, **keys, on_missing="mean").info.missing == ()
 

@@ -70,7 +70,7 @@ def test_what_lightgbm_ignores_in_training_is_refused(name):
 
 @pytest.mark.parametrize("name", ["name", "num_feature", "num_target", "updater_seq"])
 def test_what_a_model_of_xgboost_says_of_itself_is_no_parameter(name):
-    assert "there is no parameter of this name" in refusal("xgboost", name, 1)
+    assert "there is no such parameter" in refusal("xgboost", name, 1)
 
 
 def test_words_of_other_tools_take_no_parameter_of_the_library_away(trainer):

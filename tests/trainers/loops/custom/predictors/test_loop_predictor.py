@@ -297,7 +297,7 @@ def test_probabilities_of_the_second_class_are_enough(trained, project):
         ("of_one_row_less", "has 299 rows; the batch has 300"),
         ("column_of_one_row_less", "'more' of what own_centers:column_of_one_row_less returned has 1 rows"),
         ("of_nothing", "is nothing"),
-        ("no_function", "no function of a batch"),
+        ("no_function", "not a function of a batch"),
         ("logits", "no probabilities"),
         ("unknown_class", "the class 'green'; csv has blue, red"),
         ("too_many_classes", "shape (3,) per row; csv has 2 classes"),
@@ -369,7 +369,7 @@ def test_a_loop_without_one_dataset_predicts_from_columns_as_they_are(data, proj
     np.testing.assert_array_equal(found["prediction"], given["a"])
     rtrain.predict(without_data.path, tmp_path / "ids.parquet", [*words, "dataset.ids=[id]"])
     assert parquet.read_table(tmp_path / "ids.parquet").column_names == ["id", "prediction", "id2"]
-    with pytest.raises(PredictionError, match="knows no labels"):
+    with pytest.raises(PredictionError, match="no known labels"):
         rtrain.evaluate(without_data.path, words)
     own = rtrain.evaluate(without_data.path, [*words[:2], "trainer.predictor=own_centers:Measures"])
     _, y = rows_of(project)
