@@ -281,7 +281,7 @@ def test_no_variable_of_the_environment_goes_into_an_address_of_a_stranger(stole
         rtrain.evaluate(stolen)
     assert "s3cret" not in str(raised.value)
     (tmp_path / "mine.csv").write_text("y\n1\n")
-    with pytest.raises(DatasetError, match="rows of another kind"):  # it gets as far as the user's own file
+    with pytest.raises(DatasetError, match="another kind of rows"):  # it gets as far as the user's own file
         rtrain.evaluate(stolen, [f"dataset.path={tmp_path}/mine.csv"])
 
 

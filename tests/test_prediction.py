@@ -93,7 +93,7 @@ def test_columns_besides_the_features_may_have_other_names_and_types(trained, tm
     (tmp_path / "later.csv").write_text("\n".join(["number,a,b,colour", *rows]) + "\n")
     words = ["dataset=csv", f"dataset.path={tmp_path}/later.csv"]
     assert rtrain.evaluate(trained.path, [*words, "dataset.label=colour"])["accuracy"] == 1
-    with pytest.raises(ConfigError, match="names 'kind', which is no column"):
+    with pytest.raises(ConfigError, match="names 'kind', which is not a column"):
         rtrain.evaluate(trained.path, words)
     rtrain.predict(trained.path, tmp_path / "out.parquet", [*words, "dataset.dtypes={number: string}"])
     assert parquet.read_table(tmp_path / "out.parquet")["number"][-2:].to_pylist() == ["02", "A3"]
@@ -180,7 +180,7 @@ def test_scores_to_start_from_count_for_new_rows_too(tmp_path):
     low, high = parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist()
     assert high - low == pytest.approx(10, rel=1e-4)
     csv.write_csv(pa.table({"a": [0.5]}), tmp_path / "none.csv")
-    with pytest.raises(ConfigError, match=r"none\.csv: dataset\.base_margin names 'start', which is no column"):
+    with pytest.raises(ConfigError, match=r"none\.csv: dataset\.base_margin names 'start', which is not a column"):
         rtrain.predict(run.path, tmp_path / "none.parquet", [f"dataset.path={tmp_path}/none.csv"])
 
 
@@ -279,7 +279,7 @@ def test_a_missing_feature_is_named_with_the_nearest_column(trained, tmp_path):
 
 
 def test_rows_without_labels_cannot_be_evaluated(trained, new_rows):
-    with pytest.raises(ConfigError, match=r"new\.csv: dataset\.label names 'kind', which is no column"):
+    with pytest.raises(ConfigError, match=r"new\.csv: dataset\.label names 'kind', which is not a column"):
         rtrain.evaluate(trained.path, [f"dataset.path={new_rows}"])
 
 
@@ -288,7 +288,7 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
     error = capsys.readouterr().err
     assert f"rtrain predict {trained.path} dataset.path=x.csv" in error
     assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
-    assert "follows dataset.*, scaling.* and cluster.* only" in capsys.readouterr().err
+    assert "use only dataset.*, scaling.* and cluster.*" in capsys.readouterr().err
     assert command(["predict", str(trained.path), "new.csv", "-o", str(tmp_path / "out.csv")]) == 2
     assert "dataset.path: new.csv does not exist" in capsys.readouterr().err
 

@@ -90,7 +90,7 @@ def test_each_metric_is_held_to_its_bounds_and_misses_come_first(folder):
     assert found["bad"].status == "missed"
     low, unknown, good = found["bad"].lines
     assert low.startswith("val/accuracy 0.")
-    assert low.endswith(" has to be >= 0.999")
+    assert low.endswith(" must be >= 0.999")
     assert unknown == "val/acuracy was not reported; did you mean: val/accuracy"
     assert good.endswith("(<= 0.5)")
     assert found["bad"].run.path.parent == folder / "runs/smoke/bad"
@@ -187,7 +187,7 @@ def test_the_command_prints_a_table_and_writes_junit(folder, capsys):
     root = ElementTree.parse("out/smoke.xml").getroot()
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("2", "1", "0")
     cases = {case.get("name"): case for case in root.iter("testcase")}
-    assert "has to be >= 0.999" in cases["bad"].find("failure").get("message")
+    assert "must be >= 0.999" in cases["bad"].find("failure").get("message")
     assert cases["good"].find("failure") is None
 
 

@@ -65,7 +65,7 @@ def test_sharing_is_told_in_one_line():
     many = sharing_notice(ScalingConf(num_workers=1, cpus_per_worker=cores + 62))
     assert many.startswith(f"1 worker requests {cores + 62} CPUs, and this machine has {cores}")
     each = sharing_notice(ScalingConf(num_workers=2, resources_per_worker={"CPU": cores}))
-    assert each.startswith(f"2 workers ask for {cores} CPUs each")
+    assert each.startswith(f"2 workers request {cores} CPUs each")
     assert sharing_notice(ScalingConf(num_workers=1, cpus_per_worker=cores)) is None
 
 

@@ -100,7 +100,7 @@ def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, se
     (run_dir,) = run_dirs(tmp_path / "runs")
     run_dir.rename(tmp_path / "elsewhere")
     code, log = child.wait(), (tmp_path / "runs.log").read_text()
-    assert f"{run_dir} was deleted or moved; it is made again" in log
+    assert f"{run_dir} was deleted or moved; it is created again" in log
     assert "Traceback" not in log
     if code == 1:  # something was being written at that moment
         assert "can't write the " in log

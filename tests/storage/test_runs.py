@@ -77,7 +77,7 @@ def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, tmp_path):
     ("url", "message"),
     [
         ("s3://nobox/runs", r"run\.storage: s3://nobox/runs does not exist"),
-        ("runs/elsewhere", r"run\.storage[\s\S]* is a URL, such as s3://bucket/runs"),
+        ("runs/elsewhere", r"run\.storage[\s\S]* must be a URL, such as s3://bucket/runs"),
         ("https://host/runs", r"run\.storage[\s\S]* not of a web page"),
     ],
 )

@@ -219,8 +219,8 @@ def test_a_new_run_does_not_take_the_folder_of_another(begun, tmp_path):
 
 def test_what_is_no_run_can_not_go_on(tmp_path, capsys):
     assert command(["resume", str(tmp_path / "nothing")]) != 0
-    assert "is no run directory" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="is no run directory"):
+    assert "is not a run directory" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="is not a run directory"):
         fit(tmp_path, f"run.resume={tmp_path}")
 
 
@@ -244,7 +244,7 @@ def test_a_run_that_goes_on_needs_the_one_it_began_with_no_more(whole, tmp_path)
     ("overrides", "message"),
     [
         (["model.hidden=[7]"], "does not contain the weights of this model"),
-        (["config=sklearn"], "the sklearn trainer can't begin with the weights of another run"),
+        (["config=sklearn"], "the sklearn trainer can't start with the weights of another run"),
         (["config=xgboost"], "was written by the trainer torch, not xgboost"),
         (["config=jax"], "was written by the trainer torch, not jax"),
         (["run.init_from=nowhere"], "nowhere does not exist"),

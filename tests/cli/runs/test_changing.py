@@ -43,7 +43,7 @@ def test_a_tag_that_is_not_there_is_told_and_a_wrong_tracker_once(capsys):
     assert run(["runs", "tag", "last", "--remove", "nosuch"]) == 0
     assert "nosuch" in capsys.readouterr().err
     assert run(["runs", "sync", "last", "--to", "nosuch"]) == 2
-    assert capsys.readouterr().err.count("there are:") == 1
+    assert capsys.readouterr().err.count("available:") == 1
 
 
 def test_notes(capsys):

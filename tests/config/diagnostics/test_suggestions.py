@@ -55,7 +55,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("xgboost", ["dataset=csv", "dataset.label=p", "dataset.file=t.csv"], "dataset.path=t.csv"),
         ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
         ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
-        ("mlp", ["metrics=[accuracy]"], "loss and accuracy, or the errors of numbers, are measured anyway"),
+        ("mlp", ["metrics=[accuracy]"], "loss and accuracy, or the errors of numbers, are reported anyway"),
         (
             "mlp",
             ["compute_metrics=f1"],
@@ -68,7 +68,11 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("mlp", ["model=nets_of_mine.py"], "'model={_target_: nets_of_mine.Net}'"),
         ("mlp", ["use_deterministic_mode=true"], "try: rtrain fit mlp trainer.deterministic=true"),  # what says nothing
         ("mlp", ["exp_manager.create_wandb_logger=true"], "metrics are in events.jsonl"),  # a topic
-        ("mlp", ["checkpoint.folder=x"], "checkpoints are written as run.checkpoint says"),  # what the section is about
+        (
+            "mlp",
+            ["checkpoint.folder=x"],
+            "run.checkpoint sets when checkpoints are written",
+        ),  # what the section is about
         ("mlp", ["activation_checkpoint.mode=full"], "trainer.strategy_options.activation_checkpointing=true"),
         ("lightgbm", ["valid_sets=val"], "try: rtrain fit lightgbm 'trainer.eval_splits=[val]'"),  # null is its default
         ("mlp", ["class_weights=[1,2]"], "loss=cross_entropy +trainer.loss.weight=[1,2]"),
@@ -132,7 +136,7 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
         ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
         ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
         ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
-        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "each trial ends with trainer.max_epochs"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "each trial ends at trainer.max_epochs"),
         (
             "mlp sweep/scheduler=asha",
             "sweep.scheduler.grace_period=3",
@@ -148,13 +152,13 @@ def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, sa
     ("config", "word", "said"),
     [
         ("mlp", "optimizer=RMSprop", "try: rtrain fit mlp 'optimizer={_target_: torch.optim.RMSprop}'"),
-        ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
+        ("mlp", "optimizer=lion", "by its class: optimizer={_target_: package.Class"),
         ("mlp", "sweep=bayes", "try: rtrain fit mlp sweep=optuna --multirun"),
         ("mlp", "sweep/scheduler=HyperbandPruner", "try: rtrain fit mlp sweep/scheduler=hyperband --multirun"),
         ("mlp", "optimizer=foo", "or a class: optimizer={_target_: package.Class}"),
         ("mlp", "model=bert", "rtrain fit transformers trainer.model.pretrained=NAME"),
-        ("keras", "loss=ce", "cross entropy is what trainer.loss=null takes"),
-        ("mlp", "val_dataset=x", "dataset.split.val=0.1 keeps a share"),
+        ("keras", "loss=ce", "trainer.loss=null uses cross entropy"),
+        ("mlp", "val_dataset=x", "dataset.split.val=0.1 holds out a share"),
         ("mlp", "val_dataset=val", "trainer.evaluate_split=val"),
         ("mlp", "memory=4GB", "scaling.resources_per_worker={memory: 4e9}"),
         ("mlp", "jit_compile=true", "trainer.compile=true"),

@@ -108,7 +108,7 @@ def test_classes_must_agree_between_splits(load, tmp_path):
     write_digits(tmp_path / "train", 40)
     write_digits(tmp_path / "test", 10)
     (tmp_path / "test" / "digit-x").mkdir()
-    with pytest.raises(DatasetError, match="split 'test' has a class folder 'digit-x' that train has not"):
+    with pytest.raises(DatasetError, match="split 'test' has a class folder 'digit-x' that train lacks"):
         load("images", path=str(tmp_path))
 
 

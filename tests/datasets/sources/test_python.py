@@ -84,7 +84,7 @@ def test_arrays_and_torch_datasets(load, module):
     ("function", "message"),
     [
         ("nothing", "has no 'nothing'"),
-        ("value", "is no function"),
+        ("value", "is not a function"),
         ("number", "returns a int"),
         ("ending", r"ended the process: exit\(3\)\s+--> .*my_rows_of_a_test.py:\d+"),
         ("broken", r"failed: ZeroDivisionError: division by zero\s+--> .*my_rows_of_a_test.py:\d+"),
@@ -100,7 +100,7 @@ def test_mistakes_are_explained(load, module, function, message):
 def test_a_wrong_label_is_explained(load, module):
     with pytest.raises(DatasetError, match="without targets 'z'"):
         load("python", function=f"{module}:arrays", label="z")
-    with pytest.raises(DatasetError, match="'z', which is no column"):
+    with pytest.raises(DatasetError, match="'z', which is not a column"):
         load("python", function=f"{module}:arrow", label="z")
 
 

@@ -96,7 +96,7 @@ def test_new_text_is_coded_as_the_learned_one(load, tmp_path):
     assert "".join(dataset.info.class_names[one] for one in chunk.x[0]) == "be not W"
     assert "".join(dataset.info.class_names[one] for one in chunk.y[0]) == "e not Wh"
     (tmp_path / "new.txt").write_text("be\nß")
-    with pytest.raises(DatasetError, match=r"new\.txt: character 4, 'ß', is none of the"):
+    with pytest.raises(DatasetError, match=r"new\.txt: character 4, 'ß', is not one of the"):
         open_rows(dataset, path=str(tmp_path / "new.txt"), **keys)
 
 
@@ -185,7 +185,7 @@ def test_texts_without_labels_can_be_predicted(load, tmp_path):
     keys = {"path": str(tmp_path / "new.jsonl"), "label": "y"}
     (chunk,) = open_rows(dataset, with_labels=False, **keys)
     assert (chunk.x.tolist(), chunk.y) == (["?"], None)
-    with pytest.raises(DatasetError, match=r"new\.jsonl: dataset\.label names 'y', which is no column"):
+    with pytest.raises(DatasetError, match=r"new\.jsonl: dataset\.label names 'y', which is not a column"):
         open_rows(dataset, **keys)
 
 
@@ -221,8 +221,8 @@ def test_the_fingerprint_is_that_of_the_content(load, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "keys", "message"),
     [
-        ([{"text": "a", "y": "b"}], {"label": "why"}, "dataset.label names 'why', which is no column"),
-        ([{"text": "a", "y": "b"}], {"text": "txt"}, "dataset.text names 'txt', which is no column"),
+        ([{"text": "a", "y": "b"}], {"label": "why"}, "dataset.label names 'why', which is not a column"),
+        ([{"text": "a", "y": "b"}], {"text": "txt"}, "dataset.text names 'txt', which is not a column"),
         ([{"text": "a"}, {"text": None}], {}, "row 2 has no text"),
         ([{"text": "a", "y": "b"}, {"text": "c"}], {"label": "y"}, "row 2 has no label"),
         ([{"text": 1.5}], {}, "'text' is of type double; a text"),
@@ -297,7 +297,7 @@ def test_texts_without_columns_can_not_be_split_by_one(load, tmp_path):
         (tmp_path / name).mkdir()
         for number in range(5):
             (tmp_path / name / f"{number}.txt").write_text(f"{name} {number}\nand more")
-    with pytest.raises(DatasetError, match="by_group names 'author', which is no column"):
+    with pytest.raises(DatasetError, match="by_group names 'author', which is not a column"):
         load("text", path=str(tmp_path), split={"by_group": "author"})
     with pytest.raises(
         DatasetError, match=r"by_time=day names a column of a table, but the lines of .*\.txt have none"

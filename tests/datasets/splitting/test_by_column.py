@@ -493,7 +493,7 @@ def test_times_of_several_files_are_on_one_scale_or_refused(load, tmp_path, memo
         parquet.write_table(table, tmp_path / f"{rows.start}.parquet")
     keys = {"path": str(tmp_path), "label": "y", "split": {"by_time": "at", "val": 0.2, "test": 0.2}}
     if not any({first, second} <= one for one in ALIKE):
-        with pytest.raises(DatasetError, match=r"by_time 'at' holds .*, but in .* it holds"):
+        with pytest.raises(DatasetError, match=r"by_time 'at' contains .*, but in .* it contains"):
             load("parquet", **keys, memory=memory)
         return
     splits = load("parquet", **keys, memory=memory, normalize=False).splits

@@ -291,7 +291,7 @@ def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
     ("step", "message"),
     [
         ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is not a feature.\ndid you mean: size"),
-        ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is no feature"),
+        ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is not a feature"),
         ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' holds text"),
         ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' holds text"),
         ({"type": "OneHotEncoder", "columns": ["size"]}, "null values.*\nPut one before it: {type: SimpleImputer"),
@@ -317,7 +317,7 @@ def test_a_value_that_became_text_is_named_when_new_rows_are_read(load, tmp_path
     reader = load_source("csv").open_rows(
         TypeAdapter(confs()["csv"]).validate_python(options(path=new)), dataset.encoding
     )
-    with pytest.raises(DatasetError, match=r"new.csv: feature 'weight' is no number: .*heavy"):
+    with pytest.raises(DatasetError, match=r"new.csv: feature 'weight' is not a number: .*heavy"):
         list(reader.read(reader.pieces[0]))
 
 

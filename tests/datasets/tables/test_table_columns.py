@@ -216,7 +216,7 @@ def test_labels_of_new_rows_are_looked_at_to_evaluate_only(load, tmp_path, memor
     assert all(chunk.y is None for chunk in chunks)
     with pytest.raises(DatasetError, match=rf"new\.parquet: {message}"):
         predicted("parquet", dataset.encoding, with_labels=True, path=new, **keys)
-    with pytest.raises(DatasetError, match=r"t\.parquet: dataset\.label names 'z', which is no column"):
+    with pytest.raises(DatasetError, match=r"t\.parquet: dataset\.label names 'z', which is not a column"):
         predicted("parquet", dataset.encoding, with_labels=True, path=trained, **{**keys, "label": "z"})
 
 
@@ -312,9 +312,9 @@ def test_tables_in_memory_are_read_alike():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"weight": "ww"}, "dataset.weight names 'ww', which is no column"),
+        ({"weight": "ww"}, "dataset.weight names 'ww', which is not a column"),
         ({"weight": "bad"}, "'bad' is negative in row 3"),
-        ({"base_margin": ["word"]}, "'word' is of type .*string.*, no number"),
+        ({"base_margin": ["word"]}, "'word' is of type .*string.*, not a number"),
         ({"base_margin": ["gap"]}, "'gap' is empty, NaN or infinite in row 2"),
         ({"group": "gap", "task": "ranking"}, "dataset.group 'gap' is empty in row 2"),
         ({"group": "gap"}, r"dataset\.group=gap[\s\S]*dataset\.task=ranking"),
@@ -403,7 +403,7 @@ def test_queries_of_several_files_are_named_alike_or_refused(load, tmp_path, fir
         parquet.write_table(table, tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet")
     keys = {"path": str(tmp_path), "label": "y", "task": "ranking", "group": "query"}
     if (first == "text") != (second == "text"):
-        with pytest.raises(DatasetError, match=r"column 'query' holds .*, but in .* it holds"):
+        with pytest.raises(DatasetError, match=r"column 'query' contains .*, but in .* it contains"):
             load("parquet", **keys)
         assert load("parquet", **keys, dtypes={"query": "string"})
         return

@@ -173,7 +173,7 @@ def test_all_columns_that_can_be_no_features_are_named_at_once(load, tmp_path, s
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"label": "knd"}, "'knd', which is no column"),
+        ({"label": "knd"}, "'knd', which is not a column"),
         ({"label": "kind", "features": ["petal_lenght"]}, "did you mean: petal_length"),
         ({"label": "kind", "features": ["kind"]}, "contains the label 'kind'"),
         ({"label": "kind", "features": ["petal_length", "petal_length"]}, "names 'petal_length' 2 times"),

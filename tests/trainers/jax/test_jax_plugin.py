@@ -40,7 +40,10 @@ def test_a_good_config_passes():
         ({"metrics": {"m": {"_target_": "optax.no_such"}}}, "trainer.metrics.m"),
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "reports no val/acc"),
-        ({"max_epochs": None, "max_seconds": 9, "optimizer": {**ADAM, "learning_rate": SCHEDULE}}, "known before"),
+        (
+            {"max_epochs": None, "max_seconds": 9, "optimizer": {**ADAM, "learning_rate": SCHEDULE}},
+            "known number of steps",
+        ),
         ({"train_function": "jax.numpy:pi"}, "is a float, not a function"),
         ({"train_function": "jax.numpy:where_"}, "where"),
     ],

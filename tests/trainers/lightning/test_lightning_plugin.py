@@ -25,7 +25,7 @@ def check(conf, data):
         ({"trainer_args": {"devices": 2}}, r"trainer\.trainer_args\.devices is set by rtrain[\s\S]*num_workers"),
         (
             {"trainer_args": {"callbacks": [{"_target_": "lightning.pytorch.callbacks.ModelCheckpoint"}]}},
-            r"checkpoints are rtrain's[\s\S]*run\.checkpoint",
+            r"rtrain writes the checkpoints[\s\S]*run\.checkpoint",
         ),
         (
             {"trainer_args": {"callbacks": [{"_target_": f"{CALLBACKS}.StochasticWeightAveraging", "swa_lrs": 0.1}]}},

@@ -20,7 +20,7 @@ from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
 from rtrain.trainers.torch.strategies import ddp
 
-NOT_FOR_TORCH = [("dtype", "object", "are texts"), ("task", "ranking", "for ranking")]
+NOT_FOR_TORCH = [("dtype", "object", "are text"), ("task", "ranking", "for ranking")]
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
 PLATEAU = {"_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau"}
 
@@ -65,7 +65,7 @@ def test_a_good_conf_passes():
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
         ({"early_stopping": EarlyStoppingConf(), "evaluate_split": "none"}, "early_stopping"),
-        ({"sync_batchnorm": True}, "GPUs only"),
+        ({"sync_batchnorm": True}, "only on GPUs"),
         ({"channels_last": True}, "trainer.channels_last: has no effect"),
     ],
 )
@@ -140,9 +140,9 @@ def test_a_monitor_that_is_never_reported_is_refused():
 @pytest.mark.parametrize(
     ("mode", "monitor", "watched"),
     [
-        ("min", None, "test/accuracy, of which a larger"),
-        ("max", "test/loss", "test/loss, of which a smaller"),
-        ("min", "test/own", "test/own, of which a larger"),  # what torchmetrics says of it
+        ("min", None, "test/accuracy, for which a larger"),
+        ("max", "test/loss", "test/loss, for which a smaller"),
+        ("min", "test/own", "test/own, for which a larger"),  # what torchmetrics says of it
     ],
 )
 def test_a_schedule_that_watches_a_metric_in_the_wrong_direction_is_refused(mode, monitor, watched):

@@ -18,8 +18,8 @@ def check(conf, data):
     ("keys", "problem"),
     [
         ({"arguments": {"learnin_rate": 1}}, r"trainer\.arguments\.learnin_rate: .*\n?.*learning_rate"),
-        ({"arguments": {"output_dir": "x"}}, r"trainer\.arguments\.output_dir is not followed[\s\S]*run\.root_dir"),
-        ({"arguments": {"report_to": "wandb"}}, r"report_to is not followed"),
+        ({"arguments": {"output_dir": "x"}}, r"trainer\.arguments\.output_dir is not supported[\s\S]*run\.root_dir"),
+        ({"arguments": {"report_to": "wandb"}}, r"report_to is not supported"),
         ({"arguments": {"lr_scheduler_type": "no"}}, r"trainer\.arguments"),
         ({"arguments": {"learning_rate": "fast"}}, r"trainer\.arguments\.learning_rate: must be a number, not 'fast'"),
         ({"arguments": {"bf16": "yes"}}, r"trainer\.arguments\.bf16: must be true or false"),

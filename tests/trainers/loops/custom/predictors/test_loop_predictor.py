@@ -330,7 +330,7 @@ def test_a_predictor_is_looked_at_before_training(project):
 
 def test_without_a_predictor_the_files_are_listed_with_what_to_write(project):
     run = rtrain.fit(str(project / "own.yaml"))
-    with pytest.raises(CheckpointError, match=r"It holds: centers\.npy") as caught:
+    with pytest.raises(CheckpointError, match=r"It contains: centers\.npy") as caught:
         rtrain.evaluate(run.path)
     assert "trainer.predictor=my_module:load" in caught.value.hint
 
@@ -442,7 +442,7 @@ def test_the_columns_of_a_table_are_found_by_their_names(trained, project, table
 
 @pytest.mark.parametrize("table", [pa.table, pd.DataFrame, pl.DataFrame], ids=["arrow", "pandas", "polars"])
 def test_a_declared_model_takes_no_table(declared, table):
-    with pytest.raises(PredictionError, match="rows that are prepared"):
+    with pytest.raises(PredictionError, match="prepared rows"):
         rtrain.load_checkpoint(declared.path).predict(table({"a": [1.0], "b": [2.0]}))
 
 

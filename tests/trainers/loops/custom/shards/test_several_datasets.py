@@ -110,7 +110,7 @@ def test_a_key_may_be_changed_where_the_config_is_used(project):
         ("datasets: {train: null}", r"datasets\.train"),
         ("datasets: [train]", "datasets must be a mapping"),
         ("datasets: {train: {type: csv, path: nowhere.csv}}", r"datasets\.train\.path: nowhere\.csv does not exist"),
-        (SETS + "\ndataset: {type: digits}", "in place of dataset"),
+        (SETS + "\ndataset: {type: digits}", "it replaces dataset"),
     ],
 )
 def test_a_mistake_is_named_before_anything_starts(project, sets, problem):
