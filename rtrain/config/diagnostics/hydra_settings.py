@@ -33,7 +33,7 @@ UNUSED = (
         "a run stays in the folder where it was started",
         "The files of a run are in run.root_dir: ${hydra:runtime.output_dir} names its folder",
     ),
-    Unused(("hydra.mode",), "the command says it", "Add --multirun for a sweep"),
+    Unused(("hydra.mode",), "the command decides this", "Add --multirun for a sweep"),
     Unused(
         ("hydra.sweeper.max_batch_size",), "rtrain plans sweeps itself", "sweep.max_concurrent=N trains N at a time"
     ),

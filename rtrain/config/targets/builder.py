@@ -253,7 +253,9 @@ def _refuse_serialized(node: Any, where: str) -> None:
     """Refuse the form in which Keras takes an object, of any module, for an argument."""
     if isinstance(node, Mapping):
         if "class_name" in node or "registered_name" in node:
-            raise TargetError(where, "holds a serialized object, and another account may have written this", TRUST_HINT)
+            raise TargetError(
+                where, "contains a serialized object, and another account may have written this", TRUST_HINT
+            )
         for key, value in node.items():
             _refuse_serialized(value, f"{where}.{key}")
     elif isinstance(node, list | tuple):

@@ -57,7 +57,7 @@ class Tfrecord(Source):
         features = _features(first, conf, str(first_file))
         size = _image_size(first, features, conf)
         if size is None:
-            refuse_idle(conf, ("image_size", "channels"), f"{first_file} holds numbers, no encoded images")
+            refuse_idle(conf, ("image_size", "channels"), f"{first_file} contains numbers, not encoded images")
         else:
             refuse_idle(conf, ("shape",), "encoded images have their own", "Their size is dataset.image_size.")
         parts = {split: _arrays(part, features, conf, size) for split, part in rows.items()}

@@ -58,7 +58,7 @@ class Webdataset(Source):
             raise DatasetError(f"{files['train'][0]}: the shard is empty.")
         ending = _input(first, conf, str(files["train"][0]))
         if ending == "npy":
-            refuse_idle(conf, ("image_size", "channels"), f"{files['train'][0]} holds arrays, no encoded images")
+            refuse_idle(conf, ("image_size", "channels"), f"{files['train'][0]} contains arrays, not encoded images")
         size = conf.image_size
         if size is None and ending != "npy":
             size = list(image_size(first[ending], _where(files["train"][0], first)))

@@ -247,7 +247,7 @@ def _first_text(values: pa.ChunkedArray, first_row: int) -> tuple[str, str]:
     found = [(row, value.as_py()) for row, value in enumerate(values) if value.is_valid]
     row, value = next(((row, value) for row, value in found if not is_number(value)), found[0])
     shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
-    return f"row {first_row + row + 1} holds {'the text ' if is_number(value) else ''}{shown}", str(value)
+    return f"row {first_row + row + 1} contains {'the text ' if is_number(value) else ''}{shown}", str(value)
 
 
 def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[str, ...]:

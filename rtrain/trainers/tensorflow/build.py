@@ -95,7 +95,8 @@ def note_on_averages(optimizer: Any, steps: int) -> str | None:
         if every and steps % every:
             return (
                 f"trainer.optimizer.ema_overwrite_frequency: averages become the weights every {every} steps, but not "
-                f"after step {steps}, the last one: the last checkpoint holds weights that were trained since, where "
+                f"after step {steps}, the last one: the last checkpoint contains weights that were trained since, "
+                "where "
                 f"model.fit ends with averages. For the same, choose a divisor of {steps}."
             )
     return None

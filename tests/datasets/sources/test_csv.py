@@ -26,7 +26,7 @@ def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
 def test_text_far_down_is_an_error_that_names_row_or_value(load, tmp_path):
     lines = ["a,y\n", *(f"{i},{i % 2}\n" for i in range(200_000)), "oops,1\n"]
     (tmp_path / "x.csv").write_text("".join(lines))
-    with pytest.raises(DatasetError, match="row 200001 holds 'oops'"):
+    with pytest.raises(DatasetError, match="row 200001 contains 'oops'"):
         load("csv", path=str(tmp_path / "x.csv"), label="y", memory="resident")
     with pytest.raises(DatasetError, match=r"x\.csv: .*invalid value 'oops'"):
         load("csv", path=str(tmp_path / "x.csv"), label="y", memory="stream", split={"test": 0})

@@ -121,8 +121,8 @@ def test_dictionaries_of_whole_numbers_are_categories_and_of_fractions_numbers()
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", "2", "nan"], "row 1 holds the text '1'"),
-        ([*map(str, range(20)), "?"], r"row 21 holds '\?'"),
+        (["1", "2", "nan"], "row 1 contains the text '1'"),
+        ([*map(str, range(20)), "?"], r"row 21 contains '\?'"),
     ],
 )
 def test_numbers_written_as_text_are_an_error_that_shows_the_way_out(load, tmp_path, memory, values, message):

@@ -179,7 +179,7 @@ def test_all_columns_that_can_be_no_features_are_named_at_once(load, tmp_path, s
         ({"label": "kind", "features": ["petal_length", "petal_length"]}, "names 'petal_length' 2 times"),
         (
             {"label": "petal_length", "categorical": []},
-            r"row 1 holds 'setosa'[\s\S]*categorical=\[kind\]'[\s\S]*drop=\[kind\]'",
+            r"row 1 contains 'setosa'[\s\S]*categorical=\[kind\]'[\s\S]*drop=\[kind\]'",
         ),
         ({"label": "kind", "task": "regression"}, "regression needs a number"),
         ({"label": "kind", "split": {"val": 0.6, "test": 0.4}}, "leaves nothing for train"),

@@ -70,7 +70,7 @@ def _check_types(nodes: Sequence[Mapping[str, Any]]) -> None:
         loader, number = node["__loader__"], node.get("__id__")
         name = (node.get("__module__"), node.get("__class__"))
         if not isinstance(loader, str) or name not in TYPES.get(loader, ()):
-            raise _refused(f"holds {name[0]}.{name[1]} ({loader}), which is not listed")
+            raise _refused(f"contains {name[0]}.{name[1]} ({loader}), which is not listed")
         # skops takes the first entry with an id for all of them.
         if not isinstance(number, int) or known.setdefault(number, (loader, *name)) != (loader, *name):
             raise _refused("has two types for one entry")

@@ -67,8 +67,8 @@ def check_mask(output: Any, num_parts: int) -> None:
     """
     if num_parts > 1 and getattr(output, "_keras_mask", None) is not None:
         raise TrainingError(
-            "trainer.model gives outputs with a mask: the loss is the mean over the places that count in its rows, so "
-            "that several workers, or trainer.accumulate_steps, would train something else than one step of all rows.",
+            "trainer.model gives outputs with a mask: the loss is the mean over unmasked positions, so several "
+            "workers, or trainer.accumulate_steps, would train differently than one step of all rows.",
             "Use num_workers=1 and trainer.accumulate_steps=1, or an Embedding without mask_zero.",
         )
 
