@@ -26,7 +26,8 @@ def rm(
 ) -> None:
     """Remove runs, or only their checkpoints.
 
-    The runs are listed and confirmed first. Running runs are never removed. --where finds neither sweeps nor trials.
+    The runs are listed, and removed after confirmation. A running run is never removed. --where finds neither sweeps
+    nor trials.
     """
     from rtrain.history.index import read_row
     from rtrain.history.listing import chosen_rows
