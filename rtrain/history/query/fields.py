@@ -40,7 +40,7 @@ OWN = {
     "checkpoints": "number of checkpoints",
     "size": "bytes of all checkpoints",
     "resumes": "how many times it was resumed",
-    "overrides": "the command, a list",
+    "overrides": "the typed overrides, a list",
     "config_file": "the config",
     "parent": "the run whose weights it started with",
     "sweep": "for a trial, the folder of its sweep",

@@ -178,7 +178,7 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
 
 
 ROLES = {
-    "weight": ("weigh rows", "use a trainer that can: trainer=torch, trainer=xgboost"),
+    "weight": ("weight rows", "use a trainer that can: trainer=torch, trainer=xgboost"),
     "group": (
         "rank the rows of a query",
         "rank them with boosted trees: dataset.task=ranking and trainer=xgboost or trainer=lightgbm",

@@ -79,7 +79,7 @@ def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mappi
     """
     if conf.early_stopping is not None and kind in uncut:
         raise ConfigError(
-            f"trainer.early_stopping: with {param}={kind} {uncut[kind]}, the best round can't be kept.",
+            f"trainer.early_stopping: with {param}={kind} {uncut[kind]}, so the best round can't be kept.",
             f"Leave it out, or use trainer.params.{param}={usual}. run.checkpoint.every_steps with "
             "run.checkpoint.best.monitor keeps the best of the saved rounds.",
         )
