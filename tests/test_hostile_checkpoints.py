@@ -177,7 +177,7 @@ def test_what_could_do_more_than_compute_is_not_called(stolen, mark, target):
     evil = {"_target_": target, "_args_": [f"touch {mark}"]}
     for node in (evil, {"_target_": "torch.nn.Sequential", "_args_": [evil]}):
         rewrite(stolen, trainer__model=node)
-        with pytest.raises(RtrainError, match=r"trust=True|not allowed|no dotted path"):
+        with pytest.raises(RtrainError, match=r"trust=True|not allowed|not a dotted path"):
             rtrain.evaluate(stolen)
         assert not mark.exists()
 

@@ -56,7 +56,7 @@ def test_a_file_of_the_project_with_the_name_of_a_package_is_told(name, tmp_path
     file.write_text("raise SystemExit")
     with project_forgotten():
         use_project_root(tmp_path)
-        with pytest.raises(ConfigError, match=f"trainer 'x' needs xgboost.core, and {file} has the name of"):
+        with pytest.raises(ConfigError, match=f"trainer 'x' needs xgboost.core, but {file} has the same name"):
             check_installed("trainer 'x'", ["xgboost.core"], None)
         check_installed("trainer 'x'", ["lightgbm"], None)
     check_installed("trainer 'x'", ["xgboost"], None)

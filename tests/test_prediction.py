@@ -106,7 +106,7 @@ def test_columns_besides_the_features_may_have_other_names_and_types(trained, tm
 def test_words_that_would_prepare_rows_another_way_are_refused(trained, new_rows, tmp_path, word):
     with pytest.raises(ConfigError, match="has no effect: rows are prepared as in training"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}", word])
-    with pytest.raises(ConfigError, match="takes 'a' as string, but the model reads it as in training"):
+    with pytest.raises(ConfigError, match="reads 'a' as string, but the model reads it as in training"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}", "dataset.dtypes={a: string}"])
 
 
@@ -214,7 +214,7 @@ def test_a_folder_gets_parts_and_is_replaced_only_if_it_holds_nothing_else(train
 
 def test_a_column_that_the_output_would_hide_is_refused(trained, tmp_path):
     (tmp_path / "again.csv").write_text("id,a,b,prediction\nx,1,2,red\n")
-    with pytest.raises(ConfigError, match=r"'prediction' already(.|\n)*'dataset\.ids=\[id\]'"):
+    with pytest.raises(ConfigError, match=r"'prediction', which the output needs(.|\n)*'dataset\.ids=\[id\]'"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/again.csv"])
 
 

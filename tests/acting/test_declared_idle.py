@@ -22,16 +22,16 @@ CASES = [
         ("trainer.strategy=fsdp", "trainer.strategy_options={param_dtype: bf16, reduce_dtype: bf16}"),
         "needs no strategy",
     ),
-    ("mlp", ("trainer.strategy_options.tp_size=2",), "it is for trainer.strategy=fsdp_tp"),
-    ("mlp", ("trainer.strategy_options.tp_plan={a: rowwise}",), "it is for trainer.strategy=tp or fsdp_tp"),
-    ("mlp", ("trainer.strategy_options.zero_stage=2",), "it is for trainer.strategy=deepspeed"),
+    ("mlp", ("trainer.strategy_options.tp_size=2",), "it needs trainer.strategy=fsdp_tp"),
+    ("mlp", ("trainer.strategy_options.tp_plan={a: rowwise}",), "it needs trainer.strategy=tp or fsdp_tp"),
+    ("mlp", ("trainer.strategy_options.zero_stage=2",), "it needs trainer.strategy=deepspeed"),
     ("mlp", ("trainer.strategy_options.accelerate={a: 1}",), "trainer.strategy=accelerate"),
     *(
-        ("mlp", (f"trainer.strategy_options.{word}",), "it is for trainer.strategy=fsdp or")
+        ("mlp", (f"trainer.strategy_options.{word}",), "it needs trainer.strategy=fsdp or")
         for word in ("reshard_after_forward=true", "param_dtype=fp32", "reduce_dtype=bf16")
     ),
-    ("mlp", ("trainer.strategy_options.consolidate=false",), "it is for trainer.strategy=fsdp or tp or fsdp_tp"),
-    ("mlp", ("trainer.strategy_options.deepspeed={a: 1}",), "it is for trainer.strategy=deepspeed"),
+    ("mlp", ("trainer.strategy_options.consolidate=false",), "it needs trainer.strategy=fsdp or tp or fsdp_tp"),
+    ("mlp", ("trainer.strategy_options.deepspeed={a: 1}",), "it needs trainer.strategy=deepspeed"),
     ("mlp", ("dataset.seed=0", "dataset.split={val: 0, test: 0}"), "no rows are drawn"),
     ("mlp", ("trainer.max_seconds=9", "run.stop.max_seconds=10"), "trainer.max_seconds ends the run earlier"),
     ("xgboost", ("trainer.max_seconds=9", "run.stop.max_seconds=8"), "run.stop.max_seconds ends the run earlier"),

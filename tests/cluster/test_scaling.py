@@ -28,7 +28,7 @@ def test_too_many_workers_name_numbers_and_the_way_out():
 
 
 def test_workers_are_not_cut_over_nodes():
-    with pytest.raises(NotEnoughResourcesError, match="room for 0"):
+    with pytest.raises(NotEnoughResourcesError, match="enough for 0"):
         check_feasible(ScalingConf(num_workers=1, cpus_per_worker=3), [{"CPU": 2}, {"CPU": 2}], "rtrain fit x")
 
 
@@ -79,7 +79,7 @@ def test_threads_follow_the_cores_a_worker_really_has():
 
 def test_a_range_needs_room_for_its_smallest_number_only():
     check_feasible(ScalingConf(num_workers=Elastic(2, 9)), [{"CPU": 2}], "rtrain fit x")
-    with pytest.raises(NotEnoughResourcesError, match=r"asks for at least 3 workers \(3 CPU\)"):
+    with pytest.raises(NotEnoughResourcesError, match=r"requests at least 3 workers \(3 CPU\)"):
         check_feasible(ScalingConf(num_workers=Elastic(3, 9)), [{"CPU": 2}], "rtrain fit x")
 
 

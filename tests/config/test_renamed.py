@@ -65,8 +65,8 @@ class Whole:
 def test_each_old_key_gets_one_note():
     notes = notes_of_renamed({"trainer": {"width": 2.0}, "inner": {"size": 1}}, Whole())
     assert {note.partition(";")[0] for note in notes} == {
-        "inner.size is called inner.length now",
-        "trainer.width is called trainer.other.length now",
+        "inner.size was renamed to inner.length",
+        "trainer.width was renamed to trainer.other.length",
     }
 
 

@@ -74,7 +74,7 @@ def test_a_mapping_names_files_globs_and_folders(tmp_path):
 
 def test_nothing_found_is_an_error(tmp_path):
     write(tmp_path, "x.txt")
-    with pytest.raises(DatasetError, match=r"holds no \.csv"):
+    with pytest.raises(DatasetError, match=r"contains no \.csv"):
         files_at(str(tmp_path), [".csv"])
     with pytest.raises(DatasetError, match="no file matches"):
         files_at(str(tmp_path / "*.csv"), [".csv"])

@@ -40,7 +40,7 @@ def test_a_worker_that_spoke_before_its_end_is_told_by_its_own_words():
 
 def test_a_lost_machine_counts_more_than_a_dead_process():
     ending = ending_of([], [lost(0, "worker died"), lost(2, "node lost"), lost(3, "node lost")])
-    assert (ending.kind, ending.message) == ("node lost", "the machine of workers 2, 3 is gone")
+    assert (ending.kind, ending.message) == ("node lost", "the machine of workers 2, 3 was lost")
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_what_a_plugin_refuses_is_found_before_the_first_starts(capsys):
 
 def test_what_can_not_be_swept_is_told(capsys):
     assert rtrain(ROUNDS) == 2
-    assert "nothing is varied" in capsys.readouterr().err
+    assert "must be varied" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "trainer.params.eta=interval(0.1,1)"]) == 2
     assert "sweep=random" in capsys.readouterr().err
     for key in ("sweep.max_failed", "run.root_dir", "cluster.address"):

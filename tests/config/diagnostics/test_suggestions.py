@@ -232,7 +232,7 @@ def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
         ("mlp", "trainer.method=sigmoid", "rtrain trainers torch", "sweep"),  # of a search, and no trainer's
         ("mlp", "dataset.weights=w", "dataset.weight", "init_from"),
         ("mlp", "optimizer.lrr=0.1", "optimizer.lr=0.1", "or add it"),
-        ("xgboost", "num_class=3", "follows from the data", "try:"),
+        ("xgboost", "num_class=3", "is set from the data", "try:"),
         ("mlp", "type=xgboost", "did you mean: trainer", "trainer.type"),
         ("mlp", "trainer.type=xgboost", "trainer=xgboost works in", "keys are wrong"),
         ("mlp", "dataset.type=mnist", "try: rtrain fit mlp dataset=mnist", "dtype"),

@@ -103,8 +103,8 @@ def test_ids_of_whole_numbers_stay_what_they_are(load, tmp_path, source):
     ("values", "dtype", "message"),
     [
         (["1", "2", "x3", "4"], "float32", "row 3 has a='x3', which is not float32 as set in dataset.dtypes"),
-        ([1.0, 2.0, 2.0, 2.5], "int64", r"row 4 has a=\S*2\.5\S*, which is no int64"),
-        (["true", "false", "1", "maybe"], "bool", "row 4 has a='maybe', which is no bool"),
+        ([1.0, 2.0, 2.0, 2.5], "int64", r"row 4 has a=\S*2\.5\S*, which is not int64"),
+        (["true", "false", "1", "maybe"], "bool", "row 4 has a='maybe', which is not bool"),
     ],
 )
 def test_a_value_of_another_type_is_named_with_its_row(load, tmp_path, source, memory, values, dtype, message):

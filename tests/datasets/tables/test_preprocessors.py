@@ -292,8 +292,8 @@ def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
     [
         ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is not a feature.\ndid you mean: size"),
         ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is not a feature"),
-        ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' holds text"),
-        ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' holds text"),
+        ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' contains text"),
+        ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' contains text"),
         ({"type": "OneHotEncoder", "columns": ["size"]}, "null values.*\nPut one before it: {type: SimpleImputer"),
         ({"type": "Tokenizer", "columns": ["colour"]}, "'colour' still contains lists.*\nEncode them: {type: MultiHot"),
         ({"type": "SimpleImputer", "columns": ["size"], "strategy": "median"}, "Strategy median is not supported"),

@@ -320,7 +320,7 @@ def test_tables_in_memory_are_read_alike():
         ({"group": "gap"}, r"dataset\.group=gap[\s\S]*dataset\.task=ranking"),
         ({"task": "ranking"}, "dataset.group="),
         ({"drop": ["sze"]}, "dataset.drop names 'sze'"),
-        ({"categorical": ["wrd"]}, r"no feature[\s\S]*did you mean: word"),
+        ({"categorical": ["wrd"]}, r"not a feature[\s\S]*did you mean: word"),
         ({"categorical": ["gap"], "features": ["gap"]}, "'gap' should be a category, but contains (double|fractions)"),
         ({"features": ["size"], "ids": ["size"]}, "has another role"),
     ],

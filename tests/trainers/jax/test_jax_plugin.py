@@ -70,7 +70,7 @@ def test_contradictions_are_refused():
 
 def test_the_checkpoint_of_ones_own_function_has_no_predictor(tmp_path):
     trained = LoadedCheckpoint(folder=tmp_path, conf=Conf(train_function="a:b"), info=small_dataset().info)
-    with pytest.raises(CheckpointError, match="a loop of your own"):
+    with pytest.raises(CheckpointError, match="a custom loop"):
         load_predictor(trained)
     with pytest.raises(CheckpointError, match="can't be read"):
         load_predictor(LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info))

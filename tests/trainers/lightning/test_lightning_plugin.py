@@ -32,7 +32,7 @@ def check(conf, data):
             r"only when training has ended[\s\S]*EMAWeightAveraging",
         ),
         ({"module": {**MODULE, "hiden": [3]}}, r"trainer\.module\.hiden[\s\S]*hidden"),
-        ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is no LightningModule"),
+        ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is not a LightningModule"),
         (
             {"datamodule": {"_target_": "lightning.pytorch.LightningDataModule"}},
             r"a dataset or trainer\.datamodule, not both",

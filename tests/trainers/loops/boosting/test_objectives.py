@@ -229,7 +229,7 @@ def test_scores_to_start_from_are_one_for_each_sum_of_trees(trainer, kind, given
         whole = {"x": X, "y": LABELS[kind], "base_margin": margin}
         dataset = make_dataset(whole, np.arange(400), classes=CLASSES.get(kind, ()))
         if refused:
-            with pytest.raises(ConfigError, match=rf"base_margin: rows have {given} scores .* have {sums} sums"):
+            with pytest.raises(ConfigError, match=rf"base_margin: rows have {given} scores .* has {sums} sums"):
                 check_passes(trainer, dataset)
         else:
             check_passes(trainer, dataset)

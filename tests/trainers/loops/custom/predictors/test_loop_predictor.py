@@ -383,7 +383,7 @@ def test_a_loop_without_one_dataset_is_compared_with_the_labels_that_are_named(w
         without_data.path, [*words[:2], "trainer.predictor=own_centers:Kinds", "dataset.label=kind"]
     )
     assert (found["num_rows"], found["accuracy"]) == (300, 1)
-    with pytest.raises(DatasetError, match="'kin' is no column") as caught:
+    with pytest.raises(DatasetError, match="'kin' is not a column") as caught:
         rtrain.evaluate(without_data.path, [*words, "dataset.label=kin"])
     assert "kind" in caught.value.hint
     with pytest.raises(ConfigError, match=r"dataset.label=kind has no effect") as refused:
