@@ -23,7 +23,7 @@ def test_a_request_that_fits_passes():
 def test_too_many_workers_name_numbers_and_the_way_out():
     with pytest.raises(NotEnoughResourcesError) as caught:
         check_feasible(ScalingConf(num_workers=9, use_gpu=True), [{"CPU": 8, "GPU": 2}, {"CPU": 8}], "rtrain fit x")
-    assert "9 workers (9 CPU, 9 GPU), but the cluster has 16 CPU, 2 GPU on 2 nodes: room for 2" in str(caught.value)
+    assert "9 workers (9 CPU, 9 GPU), but the cluster has 16 CPU, 2 GPU on 2 nodes: enough for 2" in str(caught.value)
     assert "try: rtrain fit x num_workers=2" in str(caught.value)
 
 
@@ -34,7 +34,7 @@ def test_workers_are_not_cut_over_nodes():
 
 def test_ray_data_keeps_a_cpu_of_its_own():
     check_feasible(ScalingConf(num_workers=2), [{"CPU": 3}], "rtrain fit x", data_cpus=1)
-    with pytest.raises(NotEnoughResourcesError, match="room for 1, with 1 CPU left to read the data"):
+    with pytest.raises(NotEnoughResourcesError, match="enough for 1, with 1 CPU left to read the data"):
         check_feasible(ScalingConf(num_workers=2), [{"CPU": 2}], "rtrain fit x", data_cpus=1)
 
 

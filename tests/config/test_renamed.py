@@ -96,7 +96,7 @@ def test_the_new_name_counts_where_both_are_set_and_a_note_says_so():
         composed = session.check()
     assert composed.conf.trainer.early_stopping.patience == 4
     (note,) = [one for one in composed.notices if "early_stopping_rounds" in one]
-    assert note.startswith("trainer.early_stopping_rounds has no effect: trainer.early_stopping.patience")
+    assert note.startswith("trainer.early_stopping_rounds has no effect: its new name, trainer.early_stopping.patience")
 
 
 def test_what_is_recorded_and_its_hash_stay_as_written():

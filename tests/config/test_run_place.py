@@ -43,7 +43,10 @@ def test_no_file_puts_a_run_where_other_files_are(root, project, tmp_path, monke
     before = tree(tmp_path)
     assert "hydra.run.dir resolves to" in refused("odd")
     write("configs/odd.yaml", f"defaults: [digits]\nrun: {{root_dir: '{root}'}}\nhydra: {{sweep: {{dir: '{root}'}}}}\n")
-    with Session("odd", ["seed=1,2"], SCHEMAS) as session, pytest.raises(ConfigError, match=r"hydra\.sweep\.dir leads"):
+    with (
+        Session("odd", ["seed=1,2"], SCHEMAS) as session,
+        pytest.raises(ConfigError, match=r"hydra\.sweep\.dir resolves"),
+    ):
         each_trial(session, lambda composed, folder: folder)
     assert tree(tmp_path) == before | {project / "configs/odd.yaml"}
 

@@ -163,7 +163,7 @@ class Conf(TrainLoopConf, EpochsConf):
             raise ValueError("set either model.config (from scratch) or model.pretrained (a folder or hub name)")
         if self.model.config and "model_type" not in self.model.config:
             near = alike("model_type", self.model.config)
-            meant = f"; it has no key {near!r}" if near is not None else ""
+            meant = f"; {near!r} is not its name" if near is not None else ""
             raise ValueError(f"model.config needs model_type, e.g. bert, gpt2, llama or vit{meant}")
         if self.merge_lora and self.lora is None:
             raise ValueError("merge_lora needs lora")

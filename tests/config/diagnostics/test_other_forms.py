@@ -35,7 +35,7 @@ WORDS = {
     "run.loggers=weights_and_biases": "run.loggers=wandb",
     "run.loggers=none": "'run.loggers=[]'",
     "seed=none": "each run has a seed",
-    "lr=auto": "try values in a sweep",
+    "lr=auto": "in a sweep",
     "trainer.precision=bf16-true": "weights stay in float32",
     "run.failure.max_failures=-1": "for no limit, a large number",
     "dataset.split=0.8": "try: rtrain fit mlp num_workers=0 dataset.split.test=0.2",

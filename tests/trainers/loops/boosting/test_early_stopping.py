@@ -46,7 +46,7 @@ def test_the_old_names_stop_at_the_same_round_and_name_the_new_ones(trainer, tmp
     ]
     assert rounds[0] == rounds[1] < 100
     assert old == new
-    assert [note.partition(" now")[0] for note in composed.notices] == [
+    assert [note.partition("; ")[0] for note in composed.notices] == [
         "trainer.early_stopping_rounds was renamed to trainer.early_stopping.patience",
         "trainer.early_stopping_min_delta was renamed to trainer.early_stopping.min_delta",
     ]
