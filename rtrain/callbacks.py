@@ -73,4 +73,4 @@ def check_on_error(where: str, node: Mapping[str, Any], value: Any) -> None:
     """Refuse a callback whose ``on_error`` is none there is; ``where`` is its key, ``node`` its config."""
     if value not in ON_ERROR:
         what = f"{where}: {node['_target_']} has on_error={value!r}"
-        raise ConfigError(f"{what}, which is none of {', '.join(ON_ERROR)}.")
+        raise ConfigError(f"{what}, not one of {', '.join(ON_ERROR)}.")

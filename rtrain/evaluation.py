@@ -167,8 +167,8 @@ def _measured_itself(predictor: ColumnsPredictor, info: DatasetInfo, chunk: RawC
     found = predictor.measure_columns(columns_of(info, chunk, with_labels=True))
     if not found:
         unlabelled = chunk.raw is not None and chunk.y is None
-        why = "rtrain knows no labels of its rows" if unlabelled else "it returns no column 'prediction'"
-        name_it = "Name their column: dataset.label=COLUMN. Or give" if unlabelled else "Give"
+        why = "its rows have no known labels" if unlabelled else "it returns no column 'prediction'"
+        name_it = "Set their column: dataset.label=COLUMN. Or give" if unlabelled else "Give"
         raise PredictionError(
             f"there is nothing to compare what the predictor returns with: {why}.",
             f"{name_it} the object that trainer.predictor returns a method metrics(batch), which returns numbers by "
@@ -211,7 +211,7 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Measured]) -> dict[str, float]
         joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in rows]) for name in names}
         whole = replace(rows[0], **joined)
         if not whole.weight.any():
-            raise ConfigError("the rows to evaluate all weigh 0.", "Weigh them alike: dataset.weight=null")
+            raise ConfigError("all rows to evaluate have weight 0.", "Weight them equally: dataset.weight=null")
         if whole.quantiles:
             found = _quantiles(whole)
         else:
@@ -293,7 +293,7 @@ def _ranking(rows: ScoredRows) -> dict[str, float]:
 def _over_places(task: str, parts: Sequence[Places]) -> dict[str, float]:
     count = sum(part.count for part in parts)
     if not count:
-        raise ConfigError("no place of the rows to evaluate has a target and a prediction that is a number.")
+        raise ConfigError("no position of the rows to evaluate has both a target and a numeric prediction.")
     loss = sum(part.loss for part in parts) / count
     found = {"loss": loss, "accuracy": sum(part.right for part in parts) / count}
     return found | {"perplexity": float(np.exp(loss))} if task == "language-modeling" else found

@@ -125,8 +125,8 @@ def import_plugin(name: str, path: str) -> ModuleType:
         return import_module(path)
     except Exception as error:
         raise ConfigError(
-            f"the plugin '{name}' fails to import: {path}: {type(error).__name__}: {error}",
-            f"Mend it, or uninstall the package that brings {path.partition('.')[0]}.",
+            f"the plugin '{name}' can't be imported: {path}: {type(error).__name__}: {error}",
+            f"Fix it, or uninstall the package that provides {path.partition('.')[0]}.",
         ) from error
 
 
@@ -138,8 +138,8 @@ def class_of(name: str, path: str, called: str) -> Any:
     """
     found = getattr(import_plugin(name, path), called, None)
     if found is None:
-        message = f"the plugin '{name}' is not complete: {path} defines no {called}."
-        raise ConfigError(message, "What a plugin consists of: docs/plugins.md")
+        message = f"the plugin '{name}' is incomplete: {path} defines no {called}."
+        raise ConfigError(message, "See docs/plugins.md")
     return found
 
 
@@ -189,8 +189,8 @@ def check_installed(what: str, requires: Sequence[str], extra: str | None) -> No
     """
     for name in requires:
         if file := stands_before(name.partition(".")[0]):
-            message = f"{what} needs {name}, and {file} has the name of that package: it would be imported instead."
-            raise ConfigError(message, "Give your file another name.")
+            message = f"{what} needs {name}, but {file} has the same name and would be imported instead."
+            raise ConfigError(message, "Rename your file.")
     missing = missing_modules(requires)
     if missing:
         package = f"'rtrain[{extra}]'" if extra else " ".join(missing)

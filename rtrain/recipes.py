@@ -66,5 +66,5 @@ def copy_recipe(name: str, folder: Path) -> None:
     """
     recipe = find_recipe(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} is there already.", f"Try another place: rtrain recipes cp {name} my-{name}")
+        raise ConfigError(f"{folder} already exists.", f"Use another folder: rtrain recipes cp {name} my-{name}")
     shutil.copytree(recipe.path, folder, ignore=LEFT_BEHIND, dirs_exist_ok=True)

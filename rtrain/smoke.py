@@ -121,7 +121,7 @@ def _files(path: Path) -> list[Path]:
     inner = [file for file in files if not _is_aside(file.relative_to(path))]
     found = [file for file in inner if MARK.search(file.read_text(encoding="utf-8", errors="replace"))]
     if not found:
-        what = "has no smoke block" if path.is_file() else "holds no YAML file with a smoke block"
+        what = "has no smoke block" if path.is_file() else "contains no YAML file with a smoke block"
         raise ConfigError(f"{path} {what}.", "Add one: smoke: {overrides: [trainer.max_epochs=1], expect: {}}")
     return found
 
@@ -181,12 +181,12 @@ def _judge(metric: str, bounds: BoundsConf, metrics: Mapping[str, float | None])
     if metric not in metrics:
         close = closest(metric, metrics)
         return False, f"{metric} was not reported; " + (
-            did_you_mean(close) if close else f"there are {', '.join(metrics)}"
+            did_you_mean(close) if close else f"available: {', '.join(metrics)}"
         )
     value = metrics[metric]
     limits = [(">=", bounds.min), ("<=", bounds.max)]
     wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in limits if bound is not None)
     if value is None:
-        return False, f"{metric} is no number, and has to be {wanted}"
+        return False, f"{metric} is not a number, but must be {wanted}"
     good = bounds.hold(value)
-    return good, f"{metric} {number_text(value)} " + (f"({wanted})" if good else f"has to be {wanted}")
+    return good, f"{metric} {number_text(value)} " + (f"({wanted})" if good else f"must be {wanted}")

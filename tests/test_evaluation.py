@@ -172,7 +172,7 @@ def test_rows_of_training_are_counted_by_content(halved, caplog):
     own = [f"dataset.path={root}/rows.csv"]
     count, told = trained_on(run, own, caplog)
     assert (count, len(told)) == (30, 1)
-    assert "30 of these 60 rows are those that the model was trained on" in told[0]
+    assert "30 of these 60 rows were used to train the model" in told[0]
     mixed = np.concatenate([rows[:20], rows[:20] + 9])
     write_rows(root / "mixed.csv", mixed)
     count, told = trained_on(run, [f"dataset.path={root}/mixed.csv"], caplog)
@@ -193,7 +193,7 @@ def test_the_split_that_training_had_says_so_and_the_others_are_free_of_it(halve
     assert trained_on(run, [], caplog) == (0, [])
     count, told = trained_on(run, [], caplog, split="train")
     assert count == 30
-    assert "all 30 rows are those that the model was trained on" in told[0]
+    assert "all 30 rows were used to train the model" in told[0]
 
 
 def test_where_the_rows_of_training_are_gone_nothing_is_said(halved, caplog):

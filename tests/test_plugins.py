@@ -34,7 +34,7 @@ def test_modules_that_are_not_installed_are_named_with_what_brings_them():
 def test_a_broken_plugin_is_told_from_rtrain(tmp_path, monkeypatch):
     (tmp_path / "broken_plugin.py").write_text("import no_such_package\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match="the plugin 'broken' fails to import: broken_plugin: ModuleNotFoundError"):
+    with pytest.raises(ConfigError, match="the plugin 'broken' can't be imported: broken_plugin: ModuleNotFoundError"):
         import_plugin("broken", "broken_plugin")
 
 
@@ -56,7 +56,7 @@ def test_a_file_of_the_project_with_the_name_of_a_package_is_told(name, tmp_path
     file.write_text("raise SystemExit")
     with project_forgotten():
         use_project_root(tmp_path)
-        with pytest.raises(ConfigError, match=f"trainer 'x' needs xgboost.core, and {file} has the name of"):
+        with pytest.raises(ConfigError, match=f"trainer 'x' needs xgboost.core, but {file} has the same name"):
             check_installed("trainer 'x'", ["xgboost.core"], None)
         check_installed("trainer 'x'", ["lightgbm"], None)
     check_installed("trainer 'x'", ["xgboost"], None)
@@ -109,7 +109,7 @@ def test_words_of_a_plugin_that_can_not_be_read_name_their_file(text, tmp_path):
 def test_what_a_module_of_a_plugin_lacks_is_named(tmp_path, monkeypatch):
     (tmp_path / "bare_plugin.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match="the plugin 'bare' is not complete: bare_plugin defines no Plugin"):
+    with pytest.raises(ConfigError, match="the plugin 'bare' is incomplete: bare_plugin defines no Plugin"):
         class_of("bare", "bare_plugin", "Plugin")
     sys.modules.pop("bare_plugin")
 

@@ -126,5 +126,5 @@ def test_a_copy_never_overwrites(tmp_path, capsys):
     (tmp_path / "mine" / "notes.txt").write_text("precious")
     name = find_recipe(sorted(RECIPES)[0]).name
     assert run(["recipes", "cp", name, str(tmp_path / "mine")]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]

@@ -70,7 +70,7 @@ def test_smoke_blocks_are_found_in_folders_at_any_depth_but_not_in_runs(folder):
     [
         ("nothing", "nothing doesn't exist"),
         ("plain.yaml", "plain.yaml has no smoke block"),
-        ("empty", "empty holds no YAML file with a smoke block"),
+        ("empty", "empty contains no YAML file with a smoke block"),
     ],
 )
 def test_a_path_without_a_smoke_block_is_an_error(folder, path, message):
@@ -90,7 +90,7 @@ def test_each_metric_is_held_to_its_bounds_and_misses_come_first(folder):
     assert found["bad"].status == "missed"
     low, unknown, good = found["bad"].lines
     assert low.startswith("val/accuracy 0.")
-    assert low.endswith(" has to be >= 0.999")
+    assert low.endswith(" must be >= 0.999")
     assert unknown == "val/acuracy was not reported; did you mean: val/accuracy"
     assert good.endswith("(<= 0.5)")
     assert found["bad"].run.path.parent == folder / "runs/smoke/bad"
@@ -187,7 +187,7 @@ def test_the_command_prints_a_table_and_writes_junit(folder, capsys):
     root = ElementTree.parse("out/smoke.xml").getroot()
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("2", "1", "0")
     cases = {case.get("name"): case for case in root.iter("testcase")}
-    assert "has to be >= 0.999" in cases["bad"].find("failure").get("message")
+    assert "must be >= 0.999" in cases["bad"].find("failure").get("message")
     assert cases["good"].find("failure") is None
 
 

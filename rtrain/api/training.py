@@ -92,7 +92,7 @@ def resume(
         place = run_or_url(call.place)
         if is_sweep(Path(place)):
             command = f"rtrain resume {quote(shown(Path(place)))}"
-            hint = f"Resume it with the call of rtrain.sweep that began it, or on the command line with {command}"
+            hint = f"Resume it with the rtrain.sweep call that started it, or on the command line with {command}"
             raise ConfigError(f"{shown(Path(place))} is a sweep.", hint)
         run_dir = local_run(place, observer.notice, trust=trust)
         with resuming_session(run_dir, call.words, trust=trust, call=call) as session:

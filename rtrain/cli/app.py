@@ -25,7 +25,7 @@ app = typer.Typer(
     name="rtrain",
     cls=Group,
     context_settings=HELP,
-    help="Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it.",
+    help="Train models of any framework from a YAML config, on Ray. Each run directory is a full record of its run.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
@@ -62,7 +62,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it."""
+    """Train models of any framework from a YAML config, on Ray. Each run directory is a full record of its run."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -91,4 +91,4 @@ def _check_folder() -> None:
     try:
         Path.cwd()
     except FileNotFoundError:
-        raise ConfigError("The current folder does not exist any more.", "Change to another folder: cd ~") from None
+        raise ConfigError("The current folder no longer exists.", "Change to another folder: cd ~") from None

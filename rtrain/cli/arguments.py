@@ -11,7 +11,7 @@ CONFIG_HELP = "A YAML file, or the name of a config in ./configs or built in."
 OVERRIDES_HELP = "Hydra overrides: num_workers=2 optimizer.lr=0.1 dataset=mnist"
 Config = Annotated[str, typer.Argument(help=CONFIG_HELP)]
 Overrides = Annotated[list[str] | None, typer.Argument(help=OVERRIDES_HELP)]
-ConfigDir = Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")]
+ConfigDir = Annotated[str | None, typer.Option("--config-dir", help="Additional folder of config groups.")]
 
 
 def with_short_names(overrides: Sequence[str]) -> Sequence[str]:

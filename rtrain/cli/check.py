@@ -21,15 +21,13 @@ MOST_COLUMNS = 10
 def check(
     config: Config,
     overrides: Overrides = None,
-    multirun: Annotated[
-        bool, typer.Option("--multirun", "-m", help="Check a sweep, and the first of its trials.")
-    ] = False,
+    multirun: Annotated[bool, typer.Option("--multirun", "-m", help="Check a sweep and its first trial.")] = False,
     no_data: Annotated[
-        bool, typer.Option("--no-data", help="Check the config alone: read no data, build nothing.")
+        bool, typer.Option("--no-data", help="Check only the config, without reading data or building anything.")
     ] = False,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Check everything that can be checked without training: the config, its data, and what it builds.
+    """Check the config, its data and what it builds, without training.
 
     Nothing is written and Ray is not started. The exit code is 2 if something is wrong.
     """
@@ -50,12 +48,12 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     with make_display() as display:
         job = check_session(session, display, multirun=multirun, with_data=with_data)
     if job is None:
-        say("ok: the config is right (its data was not read)")
+        say("ok: the config is valid (its data was not read)")
         return
     what, info = "the first trial" if multirun else "the job", None if job.dataset is None else job.dataset.info
     data = "" if info is None else f" on {info.name} ({sum(info.num_rows.values()):,} rows)"
     is_tried = info is not None and not is_own_loop(vars(job.conf.trainer))
-    untried = "" if is_tried else "; its rows and steps are its own, and run in training for the first time"
+    untried = "" if is_tried else "; its own data loading and training steps were not run"
     say(f"ok: {what} can be trained, with {job.trainer_name}{data}{untried}")
     if info is not None and info.num_missing:
         say(f"missing values: {_counts(info.num_missing)}")
@@ -65,5 +63,5 @@ def _counts(num_missing: Mapping[str, int]) -> str:
     """Return how many values of which columns are missing, the most first."""
     most = sorted(num_missing.items(), key=lambda one: -one[1])
     shown = [f"{count:,} of {printable(name, '')}" for name, count in most[:MOST_COLUMNS]]
-    more = [f"and of {len(most) - MOST_COLUMNS} more columns"] if len(most) > MOST_COLUMNS else []
+    more = [f"and {len(most) - MOST_COLUMNS} more columns"] if len(most) > MOST_COLUMNS else []
     return ", ".join([*shown, *more])

@@ -56,11 +56,11 @@ def fit(
     cfg: Annotated[Cfg | None, typer.Option("--cfg", "-c", help="Show the composed config and exit.")] = None,
     resolve: Annotated[bool, typer.Option("--resolve", help="With --cfg: resolve interpolations.")] = False,
     package: Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: show only this part.")] = None,
-    info: Annotated[Info | None, typer.Option("--info", "-i", help="Show what Hydra knows and exit.")] = None,
+    info: Annotated[Info | None, typer.Option("--info", "-i", help="Show information from Hydra and exit.")] = None,
     config_dir: ConfigDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, train nothing: rtrain check.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check without training, like rtrain check.")] = False,
 ) -> None:
-    """Train what CONFIG describes, with OVERRIDES; options and overrides may stand in any order."""
+    """Train what CONFIG describes, with OVERRIDES. Options and overrides can be in any order."""
     from rtrain.config.session import Session
     from rtrain.schemas import schemas
 

@@ -15,13 +15,12 @@ def init(
     dataset: Annotated[str, typer.Option("--dataset", help="A table: a .csv, .parquet or .json file.")],
     label: Annotated[str | None, typer.Option("--label", help="The column to predict.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The config to write; else it is named after the table.")
+        Path | None, typer.Option("--output", "-o", help="The config to write; by default named after the table.")
     ] = None,
 ) -> None:
-    """Look at a table and write a first config for it, with what was found as comments.
+    """Inspect a table and write a first config for it, with the findings as comments.
 
-    It trains boosted trees as it is: columns that can't be features are left out, and a part of the rows says when
-    to stop.
+    The config trains boosted trees. Columns that can't be features are dropped; validation rows decide when to stop.
     """
     from rtrain.first_config.write import write_first_config
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Place = Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP} Or a checkpoint, or a sweep: its best trial.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(help="Changes of the dataset of training: dataset.path=new.parquet; or num_workers=4 to use Ray."),
+    typer.Argument(help="Changes to the training dataset: dataset.path=new.parquet; or num_workers=4 to use Ray."),
 ]
-Which = Annotated[str, typer.Option("--checkpoint", help="Of a run: best, latest, or the name of one.")]
+Which = Annotated[str, typer.Option("--checkpoint", help="Checkpoint of the run: best, latest, or a checkpoint name.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run the code that the checkpoint names, even if another account wrote it.")
 ]
@@ -35,10 +35,10 @@ def predict(
     ],
     checkpoint: Which = "best",
     split: OneSplit = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
     trust: Trust = False,
 ) -> None:
-    """Predict every row that the dataset names, with the model of RUN alone."""
+    """Predict every row of a dataset with the model of RUN."""
     from rtrain.history.references import find_model
     from rtrain.prediction import write_predictions
     from rtrain.process.interrupts import ended_by_sigterm
@@ -57,14 +57,14 @@ def evaluate(
     overrides: Overrides = None,
     *,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Also write the result here as JSON; replaces the file.")
+        str | None, typer.Option("--output", "-o", help="Also write the result as JSON, replacing this file.")
     ] = None,
     checkpoint: Which = "best",
     split: OneSplit = None,
     trust: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure the model of RUN on its test rows, or on the data that OVERRIDES name."""
+    """Evaluate the model of RUN on its test split, or on the data that OVERRIDES name."""
     from dataclasses import asdict
 
     from rtrain.evaluation import measure

@@ -14,7 +14,7 @@ from rtrain.process.terminal import check_written, say, say_as_it_is
 recipes = typer.Typer(
     cls=Group, help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True
 )
-Name = Annotated[str, typer.Argument(help="A recipe, as `rtrain recipes ls` lists it.")]
+Name = Annotated[str, typer.Argument(help="Name of a recipe: see `rtrain recipes ls`.")]
 
 
 @recipes.command("ls", cls=Command)
@@ -31,7 +31,7 @@ def ls() -> None:
 
 @recipes.command("show", cls=Command)
 def show(name: Name) -> None:
-    """Print a recipe's README, its config, and where it is."""
+    """Print the README, config and path of a recipe."""
     from rtrain.recipes import find_recipe
 
     recipe = find_recipe(name)
@@ -41,8 +41,8 @@ def show(name: Name) -> None:
 
 
 @recipes.command("cp", cls=Command)
-def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder that becomes the copy.")]) -> None:
-    """Copy a recipe, to change it."""
+def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder to create.")]) -> None:
+    """Copy a recipe to a folder of your choice."""
     from rtrain.recipes import copy_recipe
 
     copy_recipe(name, folder)

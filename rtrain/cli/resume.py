@@ -16,11 +16,12 @@ def resume(
         typer.Argument(help=f"{RUN_HELP} Or a sweep, or the URL of either.", metavar="RUN"),
     ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
+        list[str] | None, typer.Argument(help="Config changes: trainer.max_epochs=10 num_workers=4")
     ] = None,
     *,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run what the config of RUN names, even if another account wrote it.")
+        bool,
+        typer.Option("--trust", help="Run the code that the config of RUN names, even if another account wrote it."),
     ] = False,
 ) -> None:
     """Resume RUN from its latest checkpoint, as if it had never been interrupted, or extend a finished run.

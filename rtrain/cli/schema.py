@@ -13,11 +13,11 @@ def schema(
     group: Annotated[
         str | None,
         typer.Argument(
-            help="Of the option files of this config group instead: trainer, dataset, scaling, run, sweep, ..."
+            help="Print the schema of option files of this config group: trainer, dataset, scaling, run, sweep, ..."
         ),
     ] = None,
 ) -> None:
-    """Print the JSON schema of configs, with which editors complete, explain and check keys.
+    """Print the JSON schema of configs. Editors use it to complete, explain and check keys.
 
     Save it with `rtrain schema > rtrain.schema.json`, and put `# yaml-language-server: $schema=rtrain.schema.json`
     at the top of a config.

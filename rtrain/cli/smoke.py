@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def smoke(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(help="YAML files, or folders of them; unless given, ./recipes or rtrain's own recipes."),
+        typer.Argument(help="YAML files, or folders of them; by default ./recipes, or rtrain's recipes."),
     ] = None,
     *,
     junit: Annotated[Path | None, typer.Option("--junit", help="Also write the results here as JUnit XML.")] = None,
     max_seconds: Annotated[
-        float, typer.Option("--max-seconds", min=1, help="Stop a training that takes longer; it has missed.")
+        float, typer.Option("--max-seconds", min=1, help="Stop a run that takes longer and report it as missed.")
     ] = 120,
 ) -> None:
-    """Train every config that has a smoke block, and check that its metrics lie within their bounds."""
+    """Train every config with a smoke block and check that its metrics are within bounds."""
     from rtrain.smoke import find_smokes, run_smokes
 
     smokes = find_smokes(paths or [])

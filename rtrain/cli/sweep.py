@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rtrain.sweeps.observer import SweepObserver
 
 EXIT_CODES = {"interrupted": 130, "preempted": 143, "failed": 1}
-sweeps = typer.Typer(cls=Group, help="Look at sweeps.", no_args_is_help=True)
+sweeps = typer.Typer(cls=Group, help="Inspect sweeps.", no_args_is_help=True)
 
 
 @sweeps.callback()
 def options() -> None:
-    """Look at sweeps."""
+    """Inspect sweeps."""
 
 
 @sweeps.command("show", cls=Command)

@@ -128,7 +128,7 @@ class StartingCluster:
         if self._error is not None:
             raise ConfigError(
                 f"can't connect to {where}: {first_line(self._error)}",
-                "Is it running, and does it want a token (RAY_AUTH_TOKEN, or ~/.ray/auth_token)? "
+                "Check that it is running and whether it needs a token (RAY_AUTH_TOKEN, or ~/.ray/auth_token). "
                 "Without cluster.address, rtrain starts a local one.",
             ) from self._error
         ray = sys.modules["ray"]
@@ -256,8 +256,8 @@ def _check_own(conf: ClusterConf) -> None:
     others = [name for name in conf.runtime_env if name != "env_vars"]
     if others:
         raise ConfigError(
-            f"cluster.runtime_env.{others[0]}: workers of a cluster that rtrain starts have the files and packages of "
-            "this machine.",
+            f"cluster.runtime_env.{others[0]}: a cluster started by rtrain uses the files and packages of this "
+            f"machine.",
             "Install what they need here, or join a cluster that Ray prepares: cluster.address=HOST:6379",
         )
 
@@ -270,7 +270,7 @@ def _variables(conf: ClusterConf) -> dict[str, str]:
         wrong = next((f"env_vars.{name}" for name, value in given.items() if not isinstance(value, str)), None)
     if wrong is not None:
         raise ConfigError(
-            f"cluster.runtime_env.{wrong}: environment variables are texts, by their names.",
+            f"cluster.runtime_env.{wrong}: environment variables must be a mapping of names to text.",
             "Quote numbers: {env_vars: {NCCL_IB_DISABLE: '1'}}",
         )
     return dict(given)

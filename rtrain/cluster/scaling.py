@@ -37,7 +37,7 @@ def worker_resources(conf: ScalingConf) -> dict[str, float]:
     if min(resources.values()) < 0 or not any(resources.values()):
         raise ConfigError(
             f"scaling.resources_per_worker: a worker can't reserve {resources}.",
-            "Amounts are 0 or more, and at least one of them is more.",
+            "Amounts must be 0 or more, and at least one must be above 0.",
         )
     if conf.num_workers != 0:
         _check_devices(conf, resources)
@@ -53,7 +53,7 @@ def _check_devices(conf: ScalingConf, resources: Mapping[str, float]) -> None:
     if resources.get("TPU"):
         raise ConfigError(
             "scaling.resources_per_worker.TPU: rtrain trains on CPUs and GPUs.",
-            "Leave TPU out; other resources are reserved by the names that the cluster has for them.",
+            "Remove TPU; other resources are reserved under the names they have in the cluster.",
         )
 
 
@@ -66,9 +66,9 @@ def refuse_shared_gpu(conf: ScalingConf) -> None:
     share = worker_resources(conf).get("GPU", 0)
     if 0 < share <= 0.5 and int(conf.num_workers) > 1:
         raise ConfigError(
-            f"scaling.resources_per_worker.GPU: workers of one run can't share a GPU (NCCL refuses it), and {share:g} "
-            "lets them.",
-            to_try("num_workers=1: it is trials of a sweep, with one worker each, that can share GPUs."),
+            f"scaling.resources_per_worker.GPU: workers of one run can't share a GPU (NCCL rejects it), as "
+            f"{share:g} would.",
+            to_try("num_workers=1: only trials of a sweep, with one worker each, can share GPUs."),
         )
 
 
@@ -98,7 +98,7 @@ def sharing_notice(conf: ScalingConf) -> str | None:
     if workers * cpus <= cores or conf.use_gpu:
         return None
     if cpus > 1:
-        asked = f"1 worker asks for {cpus:g} CPUs" if workers == 1 else f"{workers} workers ask for {cpus:g} CPUs each"
+        asked = f"1 worker requests {cpus:g} CPUs" if workers == 1 else f"{workers} workers request {cpus:g} CPUs each"
         return f"{asked}, and this machine has {cores}: they share those"
     return f"{workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
 
@@ -139,13 +139,13 @@ def check_feasible(
     if way := _misspelt(conf, nodes):
         raise NotEnoughResourcesError(way[0], way[1])
     no_gpu = conf.use_gpu and not have["GPU"]
-    hint = to_try("use_gpu=false") if no_gpu else "Ask for less per worker."
+    hint = to_try("use_gpu=false") if no_gpu else "Request less per worker."
     if fitting:
         hint = to_try(f"{command} num_workers={fitting}")
     least = "at least " if is_elastic(conf) else ""
     raise NotEnoughResourcesError(
-        f"scaling asks for {least}{conf.min_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
-        f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}"
+        f"scaling requests {least}{conf.min_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
+        f"{'node' if len(nodes) == 1 else 'nodes'}: enough for {fitting}"
         + (f", with {data_cpus:g} CPU left to read the data." if data_cpus else "."),
         hint,
     )

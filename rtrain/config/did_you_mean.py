@@ -57,7 +57,7 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
 def there_are(known: Iterable[str], most: int = MOST) -> str:
     """Return the line that names what there is, as all messages say it."""
     words = list(dict.fromkeys(known))
-    return f"there are: {', '.join(words[:most])}{', ...' if len(words) > most else ''}"
+    return f"available: {', '.join(words[:most])}{', ...' if len(words) > most else ''}"
 
 
 def did_you_mean(*meant: object) -> str:

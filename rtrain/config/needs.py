@@ -120,21 +120,21 @@ SEVERAL_WORKERS = replace(
 )
 LOOP = Need(
     met=lambda way: getattr(way.trainer, "train_loop", None) is not None,
-    otherwise="there is no train loop of your own",
-    instead="Name it: trainer.train_loop=module:function",
+    otherwise="there is no custom train loop",
+    instead="Set one: trainer.train_loop=module:function",
     keys=("trainer.train_loop",),
 )
 SWEEP = Need(
     met=lambda way: way.multirun,
-    otherwise="without --multirun one run is trained",
+    otherwise="without --multirun, only one run is trained",
     instead="To sweep, add --multirun; in Python: rtrain.sweep(...)",
     keys=(),
     portable=True,
 )
 SMOKE = Need(
     met=lambda way: way.smoke,
-    otherwise="it is for rtrain smoke, which reads it in the file",
-    instead="Write it into the file, and run rtrain smoke FILE; for this run, type the overrides themselves",
+    otherwise="only rtrain smoke uses it, and reads it from the file",
+    instead="Put it into the file and run rtrain smoke FILE; for this run, type the overrides themselves",
     keys=(),
     documented=True,
 )

@@ -64,9 +64,9 @@ def notes_of_renamed(data: Mapping[str, Any], conf: Any) -> list[str]:
         conf: What it was made into: ``RtrainConf``, which holds the dataclasses of the plugins.
     """
     return [
-        f"{old} is called {now} now; the old name works in this minor version"
+        f"{old} was renamed to {now}; the old name still works in this minor version"
         if value_at(data, now) is None
-        else f"{old} has no effect: {now}, its name of now, is set too"
+        else f"{old} has no effect: its new name, {now}, is also set"
         for old, now in _all_old_keys(data, conf).items()
     ]
 

@@ -12,34 +12,34 @@ from rtrain.config.value_types.texts import NAME, folder, one_of, store
 
 SKIPS = Need(
     met=lambda way: way.conf.run.failure.nan_loss == "skip" or getattr(way.trainer, "precision", None) == "fp16",
-    otherwise="no step is left out",
-    instead="Leave out steps whose loss is no number: run.failure.nan_loss=skip",
+    otherwise="no step is skipped",
+    instead="Skip steps whose loss is not a number: run.failure.nan_loss=skip",
     keys=("run.failure.nan_loss", "trainer.precision"),
 )
 RESUMES = Need(
     met=lambda way: way.resumed or way.multirun or way.conf.run.resume != "never",
-    otherwise="a new run is begun, which has no data to compare with",
+    otherwise="a new run has no earlier data to compare with",
     instead="Resume a run: run.resume=auto, or rtrain resume RUN",
     keys=("run.resume",),
     portable=True,
 )
 STORAGE = Need(
     met=lambda way: way.conf.run.storage is not None,
-    otherwise="the run is copied nowhere",
-    instead="Say where to: run.storage=s3://bucket/runs",
+    otherwise="the run is not copied",
+    instead="Set a destination: run.storage=s3://bucket/runs",
     keys=("run.storage",),
     portable=True,
 )
 TOLD = Need(
     met=lambda way: bool(way.conf.run.loggers or way.conf.run.callbacks),
     otherwise="there are no trackers and no callbacks to wait for",
-    instead="Name one: run.loggers=[tensorboard]",
+    instead="Add one: run.loggers=[tensorboard]",
     keys=("run.loggers", "run.callbacks"),
 )
 LOGGERS = Need(
     met=lambda way: bool(way.conf.run.loggers),
-    otherwise="the metrics go to no tracker",
-    instead="Name one: run.loggers=[tensorboard]",
+    otherwise="there is no tracker",
+    instead="Add one: run.loggers=[tensorboard]",
     keys=("run.loggers",),
 )
 

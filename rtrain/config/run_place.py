@@ -65,7 +65,7 @@ def check_unused(key: str, folder: Path) -> None:
         return
     if any(one.name != ".lock" for one in folder.iterdir()):
         raise ConfigError(
-            f"{key} leads to {folder}, which holds other files already.",
+            f"{key} resolves to {folder}, which already contains other files.",
             f"Name a new folder, leave it out, or type {key}=... on the command line.",
         )
 
@@ -86,11 +86,9 @@ def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
     for key, text in {"run.name": run["name"], "run.root_dir": run["root_dir"], **hydras}.items():
         secret = next((name for name in variables_in(str(text)) if is_secret(name)), None)
         if secret is not None:
-            raise ConfigError(
-                f"{key}: the variable {secret} is named like a secret, and everybody sees names of folders."
-            )
+            raise ConfigError(f"{key}: the variable {secret} looks like a secret, and folder names are not private.")
         if MASK in f"{text}{resolved.get(key, '')}":
-            raise ConfigError(f"{key} refers to a secret, and everybody sees names of folders.")
+            raise ConfigError(f"{key} refers to a secret, and folder names are not private.")
 
 
 def check_not_masked(data: Mapping[str, Any], *, of_run: bool) -> None:
@@ -106,8 +104,8 @@ def check_not_masked(data: Mapping[str, Any], *, of_run: bool) -> None:
     found = [path for path, secret in _masked(data) if of_run or secret]
     if found:
         raise ConfigError(
-            f"{', '.join(found)}: the value is {MASK}, since secrets are not written down.",
-            f"Give it again: {found[0]}=...; or let the config say ${{oc.env:NAME}}.",
+            f"{', '.join(found)}: the value is {MASK}, since secrets are not recorded.",
+            f"Set it again: {found[0]}=...; or use in the config ${{oc.env:NAME}}.",
         )
 
 
@@ -126,7 +124,7 @@ def _masked(data: Any, path: str = "", *, secret: bool = False) -> Iterator[tupl
 def _check_inside(key: str, folder: Path, root: Path, *, below: bool = False) -> None:
     if (below or folder != root) and root not in folder.parents:
         hint = "Set run.root_dir." + ("" if key.endswith("subdir") else f" Or type {key}=... on the command line.")
-        raise ConfigError(f"{key} leads to {folder}, which lies outside of {root}.", hint)
+        raise ConfigError(f"{key} resolves to {folder}, which is outside {root}.", hint)
 
 
 def _absolute(folder: str) -> Path:

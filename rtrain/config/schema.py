@@ -27,18 +27,18 @@ RANGE = Need(
     keys=("scaling.num_workers",),
     portable=True,
 )
-PLACED = replace(SEVERAL_WORKERS, otherwise="a single worker has one place", portable=True)
+PLACED = replace(SEVERAL_WORKERS, otherwise="a single worker needs no placement", portable=True)
 OWN_CLUSTER = Need(
     met=lambda way: way.conf.cluster.address is None,
-    otherwise="the cluster at cluster.address is running already",
-    instead="Leave it out, or start a cluster of its own: cluster.address=null",
+    otherwise="the cluster at cluster.address is already running",
+    instead="Leave it out, or start a new cluster: cluster.address=null",
     keys=("cluster.address",),
     portable=True,
 )
 ALONE = Need(
     met=lambda way: way.conf.dataset is None,
-    otherwise="it stands in place of dataset, which is given too",
-    instead="Keep one of the two; without dataset: dataset=null",
+    otherwise="it replaces dataset, which is also set",
+    instead="Keep only one of them; to remove dataset: dataset=null",
     keys=("dataset",),
 )
 

@@ -228,7 +228,7 @@ class Trials:
             raise ConfigError(f"{shared[0]} is the same for all trials: it can't be varied.")
         secret = [split_word(word)[1] for word in _all_words(space) if self._is_secret(word)]
         if secret:
-            raise ConfigError(f"{secret[0]} is a secret: it can't be varied, as what is varied is written down.")
+            raise ConfigError(f"{secret[0]} is a secret: it can't be varied, since varied values are recorded.")
         if not space.axes:
             raise _nothing_varied(self._request)
         return space
@@ -274,13 +274,13 @@ def _refuse_foreign(sweep: DictConfig) -> None:
     sweeper = str(OmegaConf.select(sweep, "hydra.sweeper._target_"))
     if not sweeper.startswith("hydra._internal.core_plugins.basic_"):
         raise ConfigError(
-            f"hydra/sweeper: rtrain searches by itself, not with {sweeper}.",
-            use_instead("sweep=random, sweep=optuna or the like"),
+            f"hydra/sweeper: rtrain has its own searches and does not use {sweeper}.",
+            use_instead("sweep=random, sweep=optuna or similar"),
         )
     if sweep.hydra.sweep._get_node("subdir")._value() != BASE["hydra"]["sweep"]["subdir"]:
         raise ConfigError(
-            "hydra.sweep.subdir: the folders of trials are named by their number and what they try.",
-            "The folder of the sweep can be chosen: sweep.name=NAME, or hydra.sweep.dir=FOLDER",
+            "hydra.sweep.subdir: trial folders are named after their number and parameters.",
+            "Set the folder of the sweep instead: sweep.name=NAME, or hydra.sweep.dir=FOLDER",
         )
 
 
@@ -290,7 +290,7 @@ def _hash(data: Any) -> str:
 
 def _nothing_varied(request: Request) -> ConfigError:
     """Return the error about a sweep of one trial; a word that has a range in another form is named."""
-    message = "nothing is varied" if request.call else "--multirun, but nothing is varied"
+    message = "nothing is varied" if request.call else "with --multirun, at least one key must be varied"
     for word in request.overrides:
         key, _, value = word.partition("=")
         found = _RANGE.fullmatch(value)
@@ -300,7 +300,7 @@ def _nothing_varied(request: Request) -> ConfigError:
             place = CliWord(typed, request.command.index(word), request.call)
             hint = f"  or search between them: '{key}=interval({low},{high})' sweep=random"
             attempt = command_with(place, f"{key}={found[1]},{found[2]}")
-            return ConfigError(render(f"{message}: '{value}' is one value", place), "  " + to_try(attempt, hint))
+            return ConfigError(render(f"{message}: '{value}' is a single value", place), "  " + to_try(attempt, hint))
     example = 'seed=rtrain.choice(1, 2) or "seed=1,2"; a list is one value' if request.call else "seed=1,2"
     return ConfigError(
         f"{message}.", f"Give a key several values, e.g. {example}, or write sweep.params in the config."

@@ -103,7 +103,7 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
         return None
     if not isinstance(node, Mapping):
         shown = "is not chosen" if node is None else f"must be a mapping with a type, not {as_written(node)}"
-        problems.append(Problem(key=where, message=f"{shown}; there are: {', '.join(known)}"))
+        problems.append(Problem(key=where, message=f"{shown}; available: {', '.join(known)}"))
         return None
     name = node.get("type", DEFAULT_PLUGINS.get(group))
     near = next((key for key in node if one_edit(str(key), "type")), None)
@@ -112,11 +112,11 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
         problems.append(Problem(key=f"{where}.{near}", message=message, known=("type",), word=str(near)))
         return None
     if name is None:
-        message = f"has no type; there are: {', '.join(known)}"
+        message = f"has no type; available: {', '.join(known)}"
         problems.append(Problem(key=where, message=message, lacks_type=True))
         return None
     if name not in known:
-        message = f"there is no {'dataset' if group == 'datasets' else group} '{name}'; there are: {', '.join(known)}"
+        message = f"there is no {'dataset' if group == 'datasets' else group} '{name}'; available: {', '.join(known)}"
         problems.append(Problem(key=f"{where}.type", message=message, known=known, word=str(name)))
         return None
     return _checked(
@@ -131,7 +131,7 @@ def _logger_confs(run: Any, schemas: Schemas, problems: list[Problem]) -> dict[s
     for name, node in named.items() if isinstance(named, Mapping) else ():
         where = f"run.loggers.{name}"
         if name not in known:
-            message = f"there is no logger '{name}'; there are: {', '.join(known)}"
+            message = f"there is no logger '{name}'; available: {', '.join(known)}"
             problems.append(Problem(key=where, message=message, known=known, word=str(name)))
         elif isinstance(node, Mapping):
             found[name] = _checked(schemas.logger[name], dict(node), where, problems)
@@ -215,7 +215,7 @@ _BOUNDS = {
     "too_short": ("min_length", "must have at least {} items"),
     "too_long": ("max_length", "may have at most {} items"),
 }
-_PATTERNS = {NAME: "may have letters, digits, . _ and - only, and begins with a letter or a digit"}
+_PATTERNS = {NAME: "must contain only letters, digits, . _ and -, and start with a letter or a digit"}
 _TYPES = {
     "int": "a whole number",
     "float": "a number",

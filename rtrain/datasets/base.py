@@ -82,8 +82,8 @@ class DatasetInfo:
         names = set[str]()
         for name in self.class_names:
             if name in names:
-                message = f"dataset '{self.name}' has two classes that are called '{name}'."
-                raise DatasetError(message, "Give each class a name of its own.")
+                message = f"dataset '{self.name}' has two classes named '{name}'."
+                raise DatasetError(message, "Give each class a unique name.")
             names.add(name)
 
 
@@ -218,7 +218,7 @@ class ResidentSplit(Split):
         self.num_rows = next(iter(counts.values()))
         if len(set(counts.values())) > 1:
             there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
-            raise DatasetError(f"the columns of a split differ in their numbers of rows: {there}.", "Mend the source.")
+            raise DatasetError(f"the columns of a split differ in their number of rows: {there}.", "Fix the source.")
 
     def indices(self, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
         """Yield for each step the rows of this worker and the number of rows of all workers."""
@@ -299,7 +299,7 @@ class RowReader(Protocol):
 def check_kind(known: bool, rows: str) -> None:
     """Raise a DatasetError if a source gives ``rows`` to a model that was trained on rows of another kind."""
     if not known:
-        message = f"the model was trained on rows of another kind, and this source gives {rows}."
+        message = f"the model was trained on another kind of rows, and this source gives {rows}."
         raise DatasetError(message, "Choose a source like the one of training: dataset=<type>")
 
 

@@ -22,7 +22,7 @@ def class_folders(folder: Path) -> dict[str, dict[str, Path]]:
     if len(splits["train"]) < 2:
         found = ", ".join(splits["train"]) or "none"
         message = f"dataset.path: {folder} needs a folder for each of two or more classes; found: {found}."
-        raise DatasetError(message, "Lay the files out as <path>/<class>/<file> or <path>/train/<class>/<file>.")
+        raise DatasetError(message, "Arrange the files as <path>/<class>/<file> or <path>/train/<class>/<file>.")
     for split, classes in splits.items():
         _check_classes(split, classes, splits["train"], folder)
     return splits
@@ -36,6 +36,6 @@ def _check_classes(split: str, classes: Mapping[str, Path], train: Mapping[str, 
     unknown = sorted(set(classes) - set(train))
     if unknown:
         raise DatasetError(
-            f"{folder}: split '{split}' has a class folder '{unknown[0]}' that train has not.",
+            f"{folder}: split '{split}' has a class folder '{unknown[0]}' that train lacks.",
             f"The classes of train are: {', '.join(list(train)[:12])}{', ...' if len(train) > 12 else ''}",
         )

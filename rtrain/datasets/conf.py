@@ -114,8 +114,8 @@ Normalize = Annotated[
 
 SEEDED = Need(
     met=lambda way: way.conf.dataset.draws_rows,
-    otherwise="no rows are drawn: all are used, and no share of them is kept back",
-    instead="The order of training and the first weights follow run.seed",
+    otherwise="no rows are drawn: all are used, and none are held out",
+    instead="The training order and the initial weights depend on run.seed",
     keys=tuple(f"dataset.{key}" for key in ("type", "name", "split", "sample", "limit")),
     portable=True,
 )
@@ -159,7 +159,7 @@ class RowsConf(SharesConf):
 
 STREAMED = Need(
     met=lambda way: way.conf.dataset.memory != "resident",
-    otherwise="dataset.memory=resident holds all rows in memory",
+    otherwise="dataset.memory=resident keeps all rows in memory",
     instead="Stream the files: dataset.memory=stream",
     keys=("dataset.memory",),
     portable=True,
@@ -167,7 +167,7 @@ STREAMED = Need(
 STREAMED_ROWS = replace(
     STREAMED,
     met=lambda way: way.info is None or way.info.memory == "stream",
-    otherwise="the rows fit in memory, and are held there",
+    otherwise="the rows fit in memory and are kept there",
     keys=("dataset",),
     of_rows=True,
 )
@@ -221,14 +221,14 @@ TablePath = Annotated[
 
 DROPPING = Need(
     met=lambda way: _drops_some(way.conf.dataset),
-    otherwise="dataset.features names the columns that are used",
-    instead="Leave the others out of dataset.features",
+    otherwise="dataset.features already names the columns to use",
+    instead="Remove the others from dataset.features",
     keys=("dataset.features",),
 )
 CATEGORIES = Need(
     met=lambda way: way.info is None or bool(way.info.categories),
-    otherwise="no feature is a category",
-    instead="Name those that are: dataset.categorical=[COLUMN]",
+    otherwise="no feature is categorical",
+    instead="Name the categorical ones: dataset.categorical=[COLUMN]",
     keys=("dataset",),
     of_rows=True,
 )

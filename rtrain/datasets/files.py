@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +30,7 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
     if path.is_file() or path.is_dir():
         return path
     if path.exists():
-        raise DatasetError(f"{key}: {text} is neither a file nor a folder, but a device or a pipe.", "Name a file.")
+        raise DatasetError(f"{key}: {text} is a device or a pipe, not a file or folder.", "Name a file.")
     parent = path.parent
     while not parent.exists():
         path, parent = parent, parent.parent
@@ -90,15 +91,18 @@ def _copied(path: str, key: str, endings: Sequence[str], beside: Sequence[str]) 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:
     """Return the files that a file, folder or glob names, in the order of their names."""
     if is_glob(text):
-        return _globbed(text, key)
+        found = _globbed(text, key)
+        for file in found:
+            _check_ending(file, endings, key, text)
+        return found
     path = existing_path(text, key)
     if path.is_file():
-        _check_ending(path, endings, key)
+        _check_ending(path, endings, key, text)
         return [path]
     files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
     files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
     if not files:
-        what = f"{key}: folder {text} holds no {' or '.join(endings[:2])} file."
+        what = f"{key}: folder {text} contains no {' or '.join(endings[:2])} file."
         raise DatasetError(what, _otherwise(f"{key}={text}", path, endings))
     return files
 
@@ -110,8 +114,15 @@ def _otherwise(word: str, folder: Path, endings: Sequence[str]) -> str:
     return to_try(f"'{word}/*{suffixes[0]}'") if suffixes else _near_names("", folder)
 
 
-def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
-    """Refuse a table of another format: its own source has other keys, and other words for what is wrong."""
+def _check_ending(file: Path, endings: Sequence[str], key: str, text: str) -> None:
+    """Refuse a table of another format: its own source has other keys, and other words for what is wrong.
+
+    Args:
+        file: The file.
+        endings: Those of the format.
+        key: What names it, as ``text``.
+        text: A file, or a glob.
+    """
     source = kind_of(file.name.lower())
     wanted = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
     if source in wanted and file.suffix.lower() in NOT_UNPACKED:
@@ -120,7 +131,7 @@ def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
     if source in TABLES and wanted and source not in wanted:
         ending = file.suffix if kind_of(f"rows{file.suffix.lower()}") else "".join(file.suffixes[-2:])
         message = f"{key}: {file} is a {ending} file, and dataset={' or '.join(sorted(wanted))} can't read it."
-        raise DatasetError(message, to_try(f"dataset={source} {key}={file}"))
+        raise DatasetError(message, to_try(shlex.join([f"dataset={source}", f"{key}={text}"])))
 
 
 def _hidden(path: Path) -> bool:

@@ -99,8 +99,8 @@ class Labels:
             row = codes.is_null().index(True).as_py()
             raise DatasetError(
                 f"{where}: row {first_row + row + 1} has the label {self.column}={values[row].as_py()!r}, "
-                "which no row of the train files has.",
-                f"The classes are: {', '.join(self.class_names[:10])}{', ...' if len(self.class_names) > 10 else ''}",
+                "which is in no row of the train files.",
+                f"Known classes: {', '.join(self.class_names[:10])}{', ...' if len(self.class_names) > 10 else ''}",
             )
         return np.asarray(codes.cast(pa.int64()))
 
@@ -119,7 +119,7 @@ class Labels:
             row = int(wrong.argmax())
             at = f"{where}: row {first_row + row + 1} has {self.column}={values[row].as_py()!r}"
             if not np.isfinite(wide[row]):
-                raise DatasetError(f"{at}, but a target has to be finite.", "Correct the value, or remove the row.")
+                raise DatasetError(f"{at}, but targets must be finite.", "Correct the value, or remove the row.")
             raise DatasetError(
                 f"{at}, which a {self.targets.dtype} can't hold.",
                 f"Correct the value, or round all of them: 'dataset.dtypes={{{self.column}: float64}}'",
@@ -198,8 +198,8 @@ class LabelScan:
         )
         if too_many and (is_text or self._task == "classification"):
             raise DatasetError(
-                f"{where}: the label '{self._column}' has more than {MAX_CLASSES:,} different values; "
-                "that can't be classes.",
+                f"{where}: the label '{self._column}' has more than {MAX_CLASSES:,} different values, too many for "
+                f"classes.",
                 "Choose another dataset.label, or dataset.task=regression for numbers.",
             )
         self._is_number |= too_many
@@ -227,8 +227,8 @@ class LabelScan:
             )
         if len(self._values) == 1:
             raise DatasetError(
-                f"{self._where}: the label '{self._column}' is {class_name(next(iter(self._values)))} in every row; "
-                "there is nothing to learn.",
+                f"{self._where}: the label '{self._column}' is {class_name(next(iter(self._values)))} in every row, "
+                f"so there is nothing to learn.",
                 "Choose another dataset.label.",
             )
         if self._task == "auto":
@@ -243,11 +243,11 @@ class LabelScan:
         count = len(self._values)
         if count < MANY_CLASSES or self._num_rows >= 2 * count:
             return
-        hint = "choose another dataset.label where it names rows"
+        hint = "choose another dataset.label if it identifies rows"
         if all(isinstance(value, int | float) for value in self._values):
             hint = "to predict it as a number: dataset.task=regression"
         log.warning(
-            "%d classes in %d rows: nearly each row has another value of the label '%s', such as %s; %s",
+            "%d classes in %d rows: almost every row has a different value of the label '%s', such as %s; %s",
             *(count, self._num_rows, self._column, class_name(min(self._values)), hint),
         )
 
@@ -264,7 +264,7 @@ class LabelScan:
             _arrow(found)
         except pa.ArrowInvalid as error:
             message = f"the label '{self._column}' is of different types in different files: {error}"
-            raise DatasetError(message, f"Give them one: 'dataset.dtypes={{{self._column}: string}}'") from error
+            raise DatasetError(message, f"Set one type: 'dataset.dtypes={{{self._column}: string}}'") from error
         return found
 
     def _check_text(self) -> None:
@@ -274,18 +274,18 @@ class LabelScan:
             DatasetError: Nearly all texts are numbers, all of them, or would be without a sign.
         """
         if self._text and mostly_numbers(self._values):
-            message = f"{self._text}, but nearly all other labels are numbers."
-            raise DatasetError(message, "Correct the value, or take each text as a class: dataset.task=classification")
+            message = f"{self._text}, but almost all other labels are numbers."
+            raise DatasetError(message, "Correct the value, or treat each text as a class: dataset.task=classification")
         sign = numbers_but_for(self._values) if self._text else None
         if sign:
-            message = f"{self._text}: without '{sign}', nearly all labels are numbers."
-            hint = f"{how_to_write_numbers(self._values)}, or take each text as a class: dataset.task=classification"
+            message = f"{self._text}: without '{sign}', almost all labels are numbers."
+            hint = f"{how_to_write_numbers(self._values)}, or treat each text as a class: dataset.task=classification"
             raise DatasetError(message, hint[0].upper() + hint[1:])
         if self._may_be_numbers and not self._text:
             raise DatasetError(
                 f"{self._where}: the label '{self._column}' is text, but each text is a number, such as "
                 f"{min(self._values)!r}: it could be a class or a number to predict.",
-                f"Take each text as a class: dataset.task=classification; or as a number, {_as_numbers(self._column)}",
+                f"Treat each text as a class: dataset.task=classification; or as a number, {_as_numbers(self._column)}",
             )
 
 
@@ -355,7 +355,7 @@ def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:
 def _not_a_number(column: str, kind: Any, where: str) -> DatasetError:
     return DatasetError(
         f"{where}: the label '{column}' is of type {kind}, and regression needs a number.",
-        f"Use dataset.task=classification, or choose another dataset.label. If it is text of numbers, "
+        f"Use dataset.task=classification, or choose another dataset.label. If it contains numbers as text, "
         f"{_as_numbers(column)}",
     )
 

@@ -88,7 +88,7 @@ def tell_of_empty(mean: Sequence[float], names: Sequence[str]) -> None:
     empty = [name for name, value in zip(names, mean, strict=False) if math.isnan(value)]
     if empty:
         told = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
-        log.warning("no row of train has a value of %s; to leave out: 'dataset.drop=[%s]'", told, ",".join(empty))
+        log.warning("no row of train has a value of %s; to drop it: 'dataset.drop=[%s]'", told, ",".join(empty))
 
 
 def _of_floats(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def tell_of_digits(dtype: str, mean: Sequence[float], std: Sequence[float], name
     """Warn of features that lose their digits as float32."""
     found = coarse(mean, std, names) if dtype == "float32" else []
     if found:
-        log.warning("float32 keeps few digits of %s; float64 keeps all: dataset.dtype=float64", ", ".join(found[:5]))
+        log.warning("float32 loses digits of %s; to keep all: dataset.dtype=float64", ", ".join(found[:5]))
 
 
 def given_statistics(normalize: Any, num_channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
@@ -143,6 +143,6 @@ def given_statistics(normalize: Any, num_channels: int) -> tuple[tuple[float, ..
             raise DatasetError(
                 f"dataset.normalize.{key} has {len(normalize[key])} numbers, but the data has {num_channels} "
                 "channels or features.",
-                f"Give {num_channels} numbers, or normalize: true for those of the train split.",
+                f"Give {num_channels} numbers, or normalize: true to use those of the train split.",
             )
     return tuple(map(float, normalize["mean"])), tuple(map(float, normalize["std"]))

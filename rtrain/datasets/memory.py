@@ -48,9 +48,9 @@ def always_resident(num_bytes: int) -> str:
     free = free_bytes()
     size, room = readable(num_bytes), readable(free)
     if num_bytes > free:
-        message = f"about {size} of data don't fit in {room} of free memory, and this source always holds all rows."
+        message = f"about {size} of data don't fit in {room} of free memory, and this source keeps all rows in memory."
         raise DatasetError(message, "Convert it to Parquet, which can be streamed.")
-    return f"about {size}, always held in memory"
+    return f"about {size}, always kept in memory"
 
 
 def free_bytes(root: Path = Path("/")) -> int:

@@ -152,7 +152,7 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
         raise refused from error
     if not found:
         kind = f" {' or '.join(endings[:2])}" if endings else ""
-        raise DatasetError(f"{key}: {shown(url)} names no{kind} file.", "Check bucket, folder and name.")
+        raise DatasetError(f"{key}: {shown(url)} is not a{kind} file.", "Check bucket, folder and name.")
     is_file = path in found
     root = str(PurePosixPath(path).parent) if is_file else _fixed(path)
     folder = _place([shown(url), *(f"{name} {_version(info)}" for name, info in found.items())])
@@ -253,9 +253,9 @@ def _http_errors_named(url: str, key: str) -> Iterator[None]:
     try:
         yield
     except HTTPError as error:
-        refused, lost = "It wants credentials: use a signed URL.", "Check the URL, which has to name one file."
+        refused, lost = "It requires credentials: use a signed URL.", "Check the URL: it must name one file."
         hint = refused if error.code in (401, 403) else lost
-        raise DatasetError(f"{place}: the server answers {error.code} ({error.reason}).", hint) from error
+        raise DatasetError(f"{place}: the server returned {error.code} ({error.reason}).", hint) from error
     except URLError as error:
         raise DatasetError(f"{place} can't be reached ({error.reason}).", "Check host and network.") from error
     except (OSError, ValueError) as error:

@@ -50,7 +50,7 @@ def load_part(source: Source, conf: Any) -> Dataset:
     split = getattr(conf, "split", None)
     if split is not None:
         if split.val or split.test:
-            raise DatasetError("dataset.split has no effect: a data set of several is one shard.", "Leave it out.")
+            raise DatasetError("dataset.split has no effect: each data set of several is one shard.", "Leave it out.")
         split.val = split.test = 0.0
     return source.load(conf)
 

@@ -265,7 +265,7 @@ class StreamSplit(Split):
 
 def _changed(key: Any, there: int, counted: int) -> DatasetError:
     where = key[0] if isinstance(key, tuple) else key
-    message = f"{where}: {there} rows of the split are there, but {counted} were counted."
+    message = f"{where}: the split has {there} rows, but {counted} were counted."
     return DatasetError(message, "The files changed while they were read.")
 
 

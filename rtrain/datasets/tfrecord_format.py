@@ -195,7 +195,7 @@ def read_examples(file: Path) -> Iterator[dict[str, list[Any]]]:
             try:
                 features = example.FromString(record).features.feature
             except DecodeError as error:
-                raise DatasetError(f"{file}: record {number} is no tf.train.Example.") from error
+                raise DatasetError(f"{file}: record {number} is not a tf.train.Example.") from error
             yield {name: _values(feature) for name, feature in features.items()}
 
 

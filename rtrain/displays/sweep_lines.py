@@ -64,7 +64,7 @@ def is_over(trial: Trial) -> bool:
 def start_line(record: SweepRecord, num_trials: int) -> str:
     """Return the line that a sweep begins with."""
     there = sum(one.status in ("succeeded", "stopped") for one in record.trials)
-    before = f", {there} of them there already" if there else ""
+    before = f", {there} of them already done" if there else ""
     return f"sweeping {num_trials} trial{'s' if num_trials != 1 else ''}{before} -> {shown(record.folder)}"
 
 
@@ -103,7 +103,7 @@ def report_lines(record: SweepRecord) -> list[str]:
     table = _aligned([["trial", "status", *goals, "epoch", "seconds", *names.values()], *rows])
     is_killed = record.status == "running" and not is_locked(record.folder)
     damaged = any(row[1] == DAMAGED for row in rows)
-    state = "running, but by no process of this machine" if is_killed else record.status
+    state = "running, but in no process on this machine" if is_killed else record.status
     lines = [f"{shown(record.folder)}: {state}", *_label_lines(record.folder), "", *table]
     if failures := _failures(record):
         lines += ["", *failures]
@@ -113,7 +113,7 @@ def report_lines(record: SweepRecord) -> list[str]:
     elif _is_unjudged(record):
         lines += ["", f"best: {_no_best(record)}"]
     if is_killed or (record.status != "running" and (_is_unfinished(record) or failures or damaged)):
-        lines += ["", f"to go on: rtrain resume {shlex.quote(shown(record.folder))}"]
+        lines += ["", f"to resume: rtrain resume {shlex.quote(shown(record.folder))}"]
     return lines
 
 
@@ -162,11 +162,7 @@ def _is_unjudged(record: SweepRecord) -> bool:
 
 def _no_best(record: SweepRecord) -> str:
     wanted = [goal.metric for goal in record.goals]
-    why = (
-        f"no trial has reported {' and '.join(wanted)}"
-        if wanted
-        else "nothing says which trial is the best (sweep.metric)"
-    )
+    why = f"no trial has reported {' and '.join(wanted)}" if wanted else "sweep.metric is not set"
     over = next(one for one in record.trials if one.status in ("succeeded", "stopped"))
     there = _metrics_of(record.folder / over.name)
     return f"unknown: {why}" + (f"; {judging(record.folder, there, wanted)}" if there else "")
@@ -227,7 +223,7 @@ def _importance_lines(record: SweepRecord) -> list[str]:
         return []
     metric = record.goals[0].metric + ("" if shortest is None else f" at epoch {shortest}, where some were stopped,")
     told = _aligned([[f"  {name}", "?" if share is None else f"{share:.0%}"] for name, share in shares.items()])
-    return ["", f"how much of the differences in {metric} each parameter explains by itself:", *told]
+    return ["", f"share of the variation in {metric} that each parameter explains alone:", *told]
 
 
 def _value_at(trial: Trial, epoch: int, record: SweepRecord) -> float:
@@ -245,7 +241,7 @@ def _checkpoint_line(record: SweepRecord, best: Trial) -> list[str]:
     monitor = (read_manifest(run_dir).best or {}).get("monitor")
     if monitor in (None, goal):
         return []
-    return [f"checkpoint  its best by {monitor}; to choose it by {goal}, too: run.checkpoint.best.monitor={goal}"]
+    return [f"checkpoint  its best by {monitor}; to select it by {goal} as well: run.checkpoint.best.monitor={goal}"]
 
 
 def _command(run_dir: Path) -> str:
@@ -255,10 +251,10 @@ def _command(run_dir: Path) -> str:
         return f"({shown(run_dir / MANIFEST)} is damaged)"
     manifest = read_manifest(run_dir)
     if not _is_own(run_dir, manifest):
-        return "(its command is not shown: another account made the run, or its config.yaml was changed)"
+        return "(its command is not shown: another account created the run, or its config.yaml was changed)"
     if not manifest.lineage or not manifest.resumes:
         return _without_sweep(manifest.command)
-    note = "it went on from other trials' checkpoints, as its manifest tells; from the beginning, with its last values:"
+    note = "it continued from other trials' checkpoints, listed in its manifest; from scratch, with its last values:"
     return f"({note})\n  {_without_sweep(manifest.resumes[-1].get('command', []))}"
 
 

@@ -70,7 +70,7 @@ class LiveSweepDisplay(LiveScreen):
 
     def _summary(self, record: SweepRecord) -> str:
         over, elapsed = sum(map(is_over, record.trials)), time.monotonic() - self._began
-        parts = [f"{over} of {self._num_trials} over", f"{clock(elapsed)} so far"]
+        parts = [f"{over} of {self._num_trials} ended", f"{clock(elapsed)} so far"]
         done = sum(map(_done, record.trials))
         new = done - self._done_before
         if new >= TELLING and done < self._num_trials:

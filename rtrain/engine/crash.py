@@ -18,7 +18,7 @@ from rtrain.runs.filesystem.files import unshare
 from rtrain.runs.filesystem.plain_files import open_inside, read_text
 
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
-HINT = "Code outside of Python crashed: ctypes, a C extension, or a library that does not fit another one's version."
+HINT = "Native code crashed: ctypes, a C extension, or a library that is incompatible with another one's version."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,9 +105,9 @@ class Retries:
 
     def _refuse(self, ending: FailureReason, same: bool) -> str:
         if ending.bug and not self._got_further:
-            return "the error is in your code and came before the first step, so it would come again"
+            return "the error is in your code and occurred before the first step, so it would occur again"
         if same:
-            return "the same error came again, with no progress in between"
+            return "the same error occurred again, with no progress in between"
         if ending.kind == FailureKind.PREEMPTED:
             self._preemptions += 1
             limit = self._conf.max_preemption_failures
@@ -128,7 +128,7 @@ def told(ending: FailureReason, run_dir: Path, *more: str) -> str | None:
     lines = render_lines(ending.frames) if ending.frames else []
     log = run_dir / "logs" / f"worker-{ending.rank}.log"
     has_log = ending.rank is not None and log.is_file() and log.stat().st_size > 0
-    where = f"The whole traceback is in {shown(log)}" if has_log and ending.type is not None else ""
+    where = f"The full traceback is in {shown(log)}" if has_log and ending.type is not None else ""
     if ending.log is not None:
         where = f"The stack of every thread is in {shown(ending.log)}"
     return "\n".join(filter(None, [*lines, ending.hint, *more, where])) or None
@@ -186,9 +186,9 @@ def _ending_by_hang(hung: Sequence[FailureRecord]) -> FailureReason:
     places = ", ".join(f"worker {rank} in {one.place}" for rank, one in by_rank)
     return FailureReason(
         kind=FailureKind.HANG,
-        message=f"training got no further for {hung[0].seconds:g} seconds: {places}",
+        message=f"training made no progress for {hung[0].seconds:g} seconds: {places}",
         rank=by_rank[0][0] if len(by_rank) == 1 else None,
-        hint="The stack of every thread is in logs/worker-<rank>.stacks.txt. If a step may take so long: "
+        hint="The stack of every thread is in logs/worker-<rank>.stacks.txt. If a step can take that long: "
         "run.failure.hang_seconds=null",
     )
 
@@ -228,9 +228,9 @@ def _ending_without_words(gone: Sequence[WorkerFailure], oom_kills: int) -> Fail
     who = f"worker {same[0]}" if len(same) == 1 else f"workers {', '.join(map(str, same))}"
     rank = first.rank if len(same) == 1 else None
     said = {
-        FailureKind.PREEMPTED: f"the machine of {who} was taken away",
-        FailureKind.NODE_LOST: f"the machine of {who} is gone",
-        FailureKind.HANG: f"the process of {who} does not answer any more",
+        FailureKind.PREEMPTED: f"the machine of {who} was removed",
+        FailureKind.NODE_LOST: f"the machine of {who} was lost",
+        FailureKind.HANG: f"the process of {who} no longer responds",
     }
     if first.kind in said:
         return FailureReason(kind=first.kind, message=said[first.kind], rank=rank)
@@ -238,7 +238,7 @@ def _ending_without_words(gone: Sequence[WorkerFailure], oom_kills: int) -> Fail
         return ending_for_memory(who, rank)
     return FailureReason(
         kind=FailureKind.WORKER_DIED,
-        message=f"the process of {who} died without an error message",
+        message=f"the process of {who} exited without an error message",
         rank=rank,
-        hint="It was killed from outside (the system does so when memory runs out), or its own code crashed or exited.",
+        hint="It was killed (for example by the system, out of memory), or its code crashed or exited.",
     )

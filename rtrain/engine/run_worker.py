@@ -18,10 +18,10 @@ def choose_checkpoint(run_dir: Path, channel: Channel) -> Path | None:
     chosen, wrong = newest_whole(run_dir)
     for folder in dict.fromkeys(finding.checkpoint for finding in wrong):
         first = next(finding for finding in wrong if finding.checkpoint == folder)
-        instead = "training begins anew" if chosen is None else f"training goes on from {chosen.name}"
+        instead = "training starts from scratch" if chosen is None else f"training continues from {chosen.name}"
         aside = set_aside(folder)
         text = f"the checkpoint {folder.name} is damaged ({first.path.name}: {first.problem}); {instead}"
-        channel.send(NoticeRecord(text=f"{text}. It is now {aside.name}"))
+        channel.send(NoticeRecord(text=f"{text}. It was renamed to {aside.name}"))
     return chosen
 
 

@@ -43,7 +43,7 @@ def _unconnected(look: Look) -> Iterator[None]:
             if threading.get_ident() != thread:
                 return function(*args, **kwargs)
             look.connects = True
-            raise ConnectionRefusedError("nothing is fetched before the start")
+            raise ConnectionRefusedError("nothing is downloaded before the start")
 
         return called
 

@@ -89,9 +89,9 @@ def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Colum
     shown = ", ".join(map(_shown, texts[:MOST_SHOWN])) + (", ..." if len(texts) > MOST_SHOWN else "")
     holds = f"{len(texts)} texts: {shown}"
     if len(texts) == num_rows - missing and num_rows >= MANY_ROWS:
-        return Column(name, holds, missing, NAME, "each is there once")
+        return Column(name, holds, missing, NAME, "all values differ")
     if 2 * len(texts) > num_rows and num_rows >= MANY_ROWS:
-        return Column(name, holds, missing, LEFT_OUT, "nearly all differ")
+        return Column(name, holds, missing, LEFT_OUT, "almost all differ")
     if mostly_numbers(texts):
         wrong = next((one for one in texts if not is_number(one)), None)
         note = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
@@ -118,7 +118,7 @@ def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: i
     holds = f"whole numbers, {between}"
     all_differ = num_different == len(present)
     if all_differ and len(present) >= MANY_ROWS and (high - low + 1 == len(present) or _ID.fullmatch(name)):
-        return Column(name, holds, missing, NAME, "each is there once")
+        return Column(name, holds, missing, NAME, "all values differ")
     return Column(name, holds, missing, FEATURE, _sentinel(present))
 
 

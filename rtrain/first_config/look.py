@@ -92,11 +92,11 @@ def _table_at(path: str) -> tuple[str, Path]:
     """Return the dataset that reads the table at ``path``, by its ending or else its text; and the file."""
     source = kind_of(path) or ("csv" if is_text_of_columns(Path(path).expanduser()) else None)
     if source not in TABLES:
-        hint = "Of images: rtrain fit resnet dataset=images dataset.path=FOLDER. All kinds of data: rtrain datasets"
-        raise ConfigError(f"{path} is not a table: first configs are made for .csv, .parquet and .json files.", hint)
+        hint = "For images: rtrain fit resnet dataset=images dataset.path=FOLDER. All kinds of data: rtrain datasets"
+        raise ConfigError(f"{path} is not a table: rtrain init supports .csv, .parquet and .json files.", hint)
     file = existing_path(path, "--dataset")
     if not file.is_file():
-        raise ConfigError(f"--dataset: {path} is a folder.", "Name one of its files; the config may name the folder.")
+        raise ConfigError(f"--dataset: {path} is a folder.", "Name one of its files; the config can name the folder.")
     return source, file
 
 
@@ -111,8 +111,8 @@ def _without_header(path: str, first: Sequence[str], label: str | None) -> Confi
     what = "is missing" if label is None else f"'{label}' is not a column"
     shown = [f"{name} ({value.strip()})" for name, value in zip(names, first, strict=True)]
     columns = shown if len(shown) <= MOST_SHOWN else [*shown[: MOST_SHOWN - 1], "...", shown[-1]]
-    hint = f"Its columns are called, with what the first line holds: {', '.join(columns)}"
-    return ConfigError(f"--label: the column to predict {what}. {path} has no header: it begins with data.", hint)
+    hint = f"Its columns, with the values of the first line: {', '.join(columns)}"
+    return ConfigError(f"--label: the column to predict {what}. {path} has no header: it starts with data.", hint)
 
 
 def _classes(table: pa.Table, label: str, path: str) -> dict[str, int]:

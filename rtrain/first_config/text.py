@@ -49,7 +49,7 @@ def _classes(found: TableLook) -> Iterator[str]:
     more = f", and {len(found.classes) - MOST_CLASSES} more" if len(found.classes) > MOST_CLASSES else ""
     yield f"Rows of each class: {', '.join(shown)}{more}."
     if _has_rare(found):
-        yield "Some are rare: look at the metrics of trainer.params.eval_metric more than at the accuracy."
+        yield "Some are rare: trust the metrics of trainer.params.eval_metric more than the accuracy."
 
 
 def _has_rare(found: TableLook) -> bool:
@@ -78,7 +78,7 @@ def _use(column: Column, found: TableLook) -> str:
 
 def _dataset(found: TableLook) -> str:
     keys: dict[str, Any] = {"path": {"train": found.path, **found.splits} if found.splits else found.path}
-    comments = {"ids": "shown next to predictions", "split": "val says when to stop; nothing is chosen by test"}
+    comments = {"ids": "shown next to predictions", "split": "val decides when to stop; test decides nothing"}
     if found.unlabelled:
         file = shlex.quote(_plain(found.unlabelled[0]))
         comments["path"] = f"to predict later: rtrain predict RUN dataset.path={file} -o OUT.csv"
@@ -95,7 +95,7 @@ def _dataset(found: TableLook) -> str:
     times = [one.name for one in found.used(LEFT_OUT) if one.is_time and not one.num_missing]
     if times and not found.splits:
         by_time = _flow({"by_time": times[0], **split})
-        lines.append(f"  # to train on the oldest rows, and test on the newest: split: {by_time}\n")
+        lines.append(f"  # to train on the oldest rows and test on the newest: split: {by_time}\n")
     return "dataset:\n" + "".join(lines)
 
 
@@ -106,7 +106,7 @@ def _trainer(found: TableLook) -> str:
     lines = [
         _line("num_boost_round", 500, "at most"),
         _line("early_stopping", {"patience": 30}),
-        _line("eval_splits", ["test", "val"], "early stopping goes by the last metric of the last one"),
+        _line("eval_splits", ["test", "val"], "early stopping uses the last metric of the last one"),
         _line("params", params),
     ]
     return "trainer:\n" + "".join(lines)

@@ -23,9 +23,9 @@ def write_first_config(dataset: str, label: str | None, output: Path | None = No
     """
     path = output or Path(f"{PurePath(dataset).name.partition('.')[0] or 'config'}.yaml")
     if path.suffix != ".yaml":
-        raise ConfigError(f"--output: a config ends in .yaml, not {path.suffix or path.name}.")
+        raise ConfigError(f"--output: a config must end in .yaml, not {path.suffix or path.name}.")
     if path.exists():
-        raise ConfigError(f"{path} exists already.", f"Name another file: --output my-{path.name}")
+        raise ConfigError(f"{path} exists already.", f"Use another file name: --output my-{path.name}")
     text = first_config(look_at(dataset, label))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

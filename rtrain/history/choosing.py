@@ -54,7 +54,7 @@ def find_goal(rows: Sequence[Row], metric: str | None = None, mode: str | None =
             words = (f"--metric {name}" for name, _ in dict(monitored.most_common()))
             raise ConfigError("these runs are judged by several metrics.", did_you_mean(*dict.fromkeys(words)))
         if not monitored:
-            raise ConfigError("none of these runs has a best value.", "Name a metric: --metric val/loss")
+            raise ConfigError("none of these runs has a best value.", "Choose a metric: --metric val/loss")
         monitor, own = next(iter(monitored))
         return Goal("best", monitor, mode or own)
     if (same := [one for one in monitored if one[0] == metric]) and mode in (None, same[0][1]) and len(same) == 1:
@@ -68,7 +68,7 @@ def _direction(field: str) -> str:
 
     found = known_direction(field.removeprefix("metrics."))
     if found is None:
-        raise ConfigError(f"nothing says whether a smaller or a larger {short(field)} is better.", "Say it: --mode min")
+        raise ConfigError(f"it is unknown whether lower or higher {short(field)} is better.", "Set it: --mode min")
     return found
 
 

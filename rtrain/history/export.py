@@ -34,7 +34,8 @@ def export_events(rows: Sequence[Row], output: Path, *, force: bool = False) -> 
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
-            f"{output}: events are written as Parquet or CSV.", f"Name a file that ends in {' or '.join(FORMATS)}."
+            f"{output}: events can be written only as Parquet or CSV.",
+            f"Use a file name that ends in {' or '.join(FORMATS)}.",
         )
     if output.exists() and not force:
         raise ConfigError(f"{output} exists.", "To replace it: --force")

@@ -72,7 +72,7 @@ def find_places(folders: Sequence[str | Path]) -> list[Place]:
     found: dict[str, Place] = {}
     for folder in folders:
         if not Path(folder).is_dir():
-            raise ConfigError(f"{folder} is not a folder.", "Name folders that hold runs, or none for the default.")
+            raise ConfigError(f"{folder} is not a folder.", "Name folders that contain runs, or none for the default.")
         for place in _below(str(Path(folder).absolute()), MAX_DEPTH, set()):
             found.setdefault(place.path, place)
     return list(found.values())

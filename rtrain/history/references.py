@@ -29,7 +29,7 @@ _ID = re.compile(r"([\w.-]+?)(?:/(\d+))?")
 """A short id, the name of a run directory or of a sweep, or the beginning of one."""
 _PLAIN = re.compile(r"[/\w.-]+")
 """A path that needs no quotes on a command line."""
-_BEST = "Look which one it is: rtrain runs best --metric METRIC"
+_BEST = "To find it: rtrain runs best --metric METRIC"
 LEAST = 4
 """Characters that the beginning of a name needs."""
 KEYS = {"run.init_from": (), "run.resume": ("auto", "must", "never")}
@@ -77,8 +77,8 @@ def find_model(text: str) -> Path:
     if not best.is_dir():
         sweep, trial = shlex.quote(shown(found)), f"{found.name.rpartition('-')[2]}/0"
         raise ConfigError(
-            f"{sweep} has no best trial: none succeeded, or no metric judges them.",
-            f"Name a trial, {trial} say, or the metric: rtrain resume {sweep} sweep.metric=...",
+            f"{sweep} has no best trial: none succeeded, or no metric is set.",
+            f"Name a trial, e.g. {trial}, or set the metric: rtrain resume {sweep} sweep.metric=...",
         )
     return found / best.resolve().name
 
@@ -132,7 +132,7 @@ def existing_run(text: str) -> Path:
         rows = list_rows()
         if text in {row.name for row in rows}:
             raise ConfigError(
-                f"'{text}' is a name that several runs may have.", did_you_mean(f"last:{text}", f"best:{text}")
+                f"'{text}' is a name that several runs can have.", did_you_mean(f"last:{text}", f"best:{text}")
             )
         raise no_rows(f"there is no run '{text}'.", rows)
     return found
@@ -165,7 +165,7 @@ def _goal(rows: Sequence[Row], name: str | None) -> Goal:
         names = dict.fromkeys(row.name for row in rows if row.get("best") is not None)
         several = name is None and len(names) > 1
         hint = did_you_mean(*(f"best:{one}" for one in list(names)[:MOST_LISTED])) if several else _BEST
-        raise ConfigError(f"it isn't known which run is the best: {error.message}", hint) from None
+        raise ConfigError(f"it is unknown which run is best: {error.message}", hint) from None
 
 
 def _is_called(row: Row, name: str) -> bool:
@@ -204,7 +204,7 @@ def _ambiguous(text: str, found: Sequence[Row]) -> ConfigError:
         for row in found[:MOST_LISTED]
     ]
     more = [f"  and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
-    return ConfigError("\n".join([f"'{text}' may be one of {len(found)} runs:", *lines, *more]), "Use its path.")
+    return ConfigError("\n".join([f"'{text}' matches {len(found)} runs:", *lines, *more]), "Use its path.")
 
 
 def reference_words(start: str, folders: Sequence[str] = ()) -> list[str]:

@@ -22,7 +22,7 @@ from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import FILE_NAME, read_manifest
 
-NOT_OURS = "Only those who may write it can remove it."
+NOT_OURS = "Removing requires write permission."
 REMOVED = re.compile(r"\.removed-.+")
 """A run that is being removed, or whose removal was interrupted."""
 SET_ASIDE = re.compile(r"\.(damaged|older)-.+")
@@ -41,9 +41,7 @@ def held(folder: Path) -> Iterator[None]:
             for place in (*_sweep_of(folder), folder, *_trials(folder)):
                 stack.enter_context(locked(place))
         except RunInUseError as error:
-            raise ConfigError(
-                error.message, "Wait until it ends, or end it: Ctrl-C, or kill with its number."
-            ) from None
+            raise ConfigError(error.message, "Wait until it ends, or stop it with Ctrl-C or kill.") from None
         yield
 
 

@@ -253,7 +253,7 @@ def _flat_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
 def _problem(stored: Mapping[str, Any]) -> str | None:
     version = stored.get("schema_version")
     if version != SCHEMA_VERSION:
-        return f"its manifest is of schema version {version}; this rtrain knows {SCHEMA_VERSION}"
+        return f"its manifest has schema version {version}; this rtrain supports {SCHEMA_VERSION}"
     try:
         manifest_of(stored)
     except ERRORS as error:

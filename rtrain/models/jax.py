@@ -55,4 +55,4 @@ class CNN(nn.Module):
 
 def _check_share(dropout: float) -> None:
     if not 0 <= dropout < 1:
-        raise ValueError(f"dropout is a share from 0 to below 1, not {dropout}")
+        raise ValueError(f"dropout must be at least 0 and below 1, not {dropout}")

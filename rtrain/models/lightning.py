@@ -28,7 +28,7 @@ class Classifier(pl.LightningModule):
     def __init__(self, in_features: int, num_classes: int, hidden: Sequence[int] = (128,), lr: float = 1e-3) -> None:
         super().__init__()
         if any(size < 1 for size in hidden):
-            raise ValueError(f"hidden holds widths of 1 or more, not {list(hidden)}")
+            raise ValueError(f"hidden must contain widths of 1 or more, not {list(hidden)}")
         widths = [in_features, *hidden]
         layers = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
         self.layers = nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], num_classes))

@@ -60,8 +60,8 @@ def predicted_table(
 def _opened(place: str | Path, overrides: Sequence[str], checkpoint: str, *, trust: bool) -> Opened:
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
     if opened.info is UNKNOWN:
-        what = "has no effect: what predicts gets every column"
-        opened.refuse({"dataset.label"}, what, "Leave it out; rtrain evaluate compares predictions with that column.")
+        what = "has no effect: the predictor gets every column"
+        opened.refuse({"dataset.label"}, what, "Remove it; rtrain evaluate compares predictions with that column.")
     return opened
 
 

@@ -43,11 +43,11 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
         if any(key == one or key.startswith(f"{one}.") for one in replaced):
             continue
         if "${" in text:
-            raise _refused(folder, f"{key} is {text}, and a checkpoint of another account gets no value of yours")
+            raise _refused(folder, f"{key} is {text}, and a checkpoint of another account can't read your values")
         if ENDPOINT.search(key):
-            raise _refused(folder, f"{key} decides how a store is asked, which gets credentials of yours")
+            raise _refused(folder, f"{key} decides how a store is accessed, with your credentials")
         if key.startswith("dataset.") and text.lower().startswith(("http://", "https://")):
-            raise _refused(folder, f"{key} is {shown(text)}, and what a server sends has no end that is known")
+            raise _refused(folder, f"{key} is {shown(text)}, and the size of what a server sends is unknown")
         if is_url(text) and not is_well_known(text):
             raise _refused(folder, f"{key} is {shown(text)} with another server or options")
 
@@ -56,7 +56,7 @@ def _check_source(folder: Path, dataset: Mapping[str, Any], replaced: Collection
     name, place = str(dataset["type"]), str(dataset.get("path"))
     source = load_source(name)
     if source.runs_code:
-        raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs what the checkpoint says")
+        raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs code named by the checkpoint")
     # The hub learns who asks, and what it sends has no end that is known.
     if (
         source.has_hub
@@ -64,7 +64,7 @@ def _check_source(folder: Path, dataset: Mapping[str, Any], replaced: Collection
         and not is_url(place)
         and not Path(place).expanduser().is_dir()
     ):
-        raise _refused(folder, f"dataset.path is {place}, no folder here, which would be fetched from a hub")
+        raise _refused(folder, f"dataset.path is {place}, not a local folder, and would be downloaded from a hub")
 
 
 def _refused(folder: Path, why: str) -> CheckpointError:

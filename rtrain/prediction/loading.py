@@ -48,8 +48,8 @@ class Checkpoint:
         columns = _columns_of(x)
         if columns is not None and not hasattr(self.predictor, "predict_columns"):
             raise PredictionError(
-                "a table has the columns of a file, and this model takes rows that are prepared, an array.",
-                "rtrain.predict(RUN, 'out.parquet', ['dataset.path=FILE']) prepares them as training did.",
+                "this model takes an array of prepared rows, not a table.",
+                "rtrain.predict(RUN, 'out.parquet', ['dataset.path=FILE']) prepares them as in training.",
             )
         rows: Any = x if columns is None else columns
         return self.predictor.predict(rows)
@@ -84,6 +84,6 @@ def load_checkpoint(
         opened = open_model(call.place, call.words, checkpoint, verb="predict", trust=trust)
         for key, word in opened.words.items():
             if key not in FOLLOWED:
-                raise ConfigError(f"{word} has no effect: rows are what predict(x) is given.", "Leave it out.")
+                raise ConfigError(f"{word} has no effect: predict(x) gets its rows as an argument.", "Leave it out.")
         model = opened.model
         return Checkpoint(model.trained.folder, model.trained.info, model.load())

@@ -143,7 +143,7 @@ class Answerer:
         if self._predictor is None:
             folder = self._task.model.trained.folder
             if not folder.is_dir():
-                message = f"the machine {socket.gethostname()} doesn't reach the checkpoint {folder}."
+                message = f"the machine {socket.gethostname()} can't access the checkpoint {folder}."
                 raise CheckpointError(message, "Copy it to a folder that every node mounts at the same path.")
             self._predictor = self._task.model.load()
         return self._predictor
@@ -168,12 +168,12 @@ def _told(answers: Iterator[T], conf: RtrainConf) -> Iterator[T]:
         raise PredictionError(
             f"the {conf.scaling.num_workers} workers did not start within "
             f"{conf.scaling.start_timeout_seconds:g} seconds.",
-            "Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
+            "Use fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
         ) from error
     except ray.exceptions.RayError as error:
         raise PredictionError(
             f"Ray lost a worker: {first_line(error)}",
-            "Was it out of memory? Try fewer workers, or num_workers=0.",
+            "If it ran out of memory, try fewer workers, or num_workers=0.",
         ) from error
 
 

@@ -115,8 +115,10 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
         if "=" not in word and kind_of(word) is not None:
             key = "dataset.path"
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
-            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
-            raise ConfigError(message, "The model is what it is; of a loop, trainer.predictor says what predicts.")
+            message = f"{word}: predictions use only dataset.*, scaling.* and cluster.*."
+            raise ConfigError(
+                message, "The model can't be changed; for a train loop, trainer.predictor sets the predictor."
+            )
         found[key] = word
     return found
 
@@ -142,12 +144,12 @@ def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str
             overrides, folder, "by a loop that read its data itself" if about.info is None else "on several data sets"
         )
     elif not trainer_of(about.trainer).brings_rows(about.trainer):
-        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: there are no rows to predict.")
+        raise CheckpointError(f"{folder} was trained without an rtrain dataset: there are no rows to predict.")
     else:
         for key, word in words.items():
             if not key.startswith("trainer.") and key != "scaling.use_gpu":
-                message = f"{word} has no effect: trainer.datamodule has the rows, and this process reads them."
-                raise ConfigError(message, "Its arguments are keys: trainer.datamodule.batch_size=256")
+                message = f"{word} has no effect: trainer.datamodule provides the rows, and this process reads them."
+                raise ConfigError(message, "Set its arguments as keys: trainer.datamodule.batch_size=256")
 
 
 def sections_of(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:

@@ -97,27 +97,25 @@ class Opened:
                 choose rows for it that training did not keep back.
         """
         if self.info is UNKNOWN and split is not None:
-            raise ConfigError(
-                "a loop trained it without a dataset that is split: there are no splits.", "Leave --split out."
-            )
+            raise ConfigError("its train loop had no split dataset: there are no splits.", "Leave --split out.")
         reader = None if split is not None else self._reader()
         if reader is not None:
-            self.refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
+            self.refuse(CHOOSING, "has no effect: all rows are read", "Remove it, or choose a split: --split test")
             self.refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
             return reader
-        hint = "Leave it out, or name the file of the split as dataset.path."
+        hint = "Leave it out, or set dataset.path to the file of the split."
         self.refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
         if not self.other_data:
-            message = "makes other splits than training had: the model may have seen their rows"
-            self.refuse(CHOOSING, message, "Leave it out, or name other data.")
+            message = "makes different splits than in training: the model may have seen their rows"
+            self.refuse(CHOOSING, message, "Remove it, or use other data.")
         dataset = load_as_trained(self.source, self.conf.dataset, self._encoding)
         _check_same(dataset.info, self.info)
         found = json.loads(to_json(dataset.encoding))
         # Of an older checkpoint, what it knows has to agree.
         if any(found.get(key) != value for key, value in json.loads(to_json(self._encoding)).items()):
-            message = f"{dataset.info.name} would be prepared by what its own train rows say, not as in training."
+            message = f"{dataset.info.name} would be prepared from its own train rows, not as in training."
             raise ConfigError(
-                message, "Ask for no split: then all its rows are read as in training, if its source can."
+                message, "Don't choose a split: then all its rows are read as in training, if its source supports it."
             )
         return SplitRows(_chosen(dataset, split))
 
@@ -127,8 +125,10 @@ class Opened:
                 return open_raw_rows(self.source, self.conf.dataset)
             return self.source.open_rows(self.conf.dataset, self._encoding)
         except (KeyError, TypeError, ValidationError) as error:
-            message = f"about.json in {self.model.trained.folder} does not say how rows were prepared: {error!r}."
-            raise CheckpointError(message, "Copy the checkpoint again; it may be of another version.") from error
+            message = (
+                f"about.json in {self.model.trained.folder} has no valid record of how rows were prepared: {error!r}."
+            )
+            raise CheckpointError(message, "Copy the checkpoint again; it may be from another version.") from error
 
     def refuse(self, keys: Collection[str], what: str, hint: str) -> None:
         """Refuse words that set one of some keys, or a key below one.

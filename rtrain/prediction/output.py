@@ -54,7 +54,7 @@ class Output:
         path = Path(name)
         is_folder = name.endswith("/") or path.is_dir()
         if not is_folder and path.suffix not in ENDINGS:
-            hint = f"For a folder of Parquet files, end it in a slash: {name}/"
+            hint = f"For a folder of Parquet files, end the name with a slash: {name}/"
             raise ConfigError(f"{name}: predictions are written as {', '.join(ENDINGS)}.", hint)
         _check_free(path, name, force=force)
         return cls(path, is_folder)
@@ -90,12 +90,14 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
     if path.is_dir():
         names = [one.name for one in path.iterdir()]
         if not all(one.startswith("part-") and one.endswith(".parquet") for one in names):
-            message = f"{name} holds other files than predictions: {', '.join(sorted(names)[:3])}"
-            raise ConfigError(message, "Name another folder, or a new one below it.")
+            message = f"{name} contains files that are not predictions: {', '.join(sorted(names)[:3])}"
+            raise ConfigError(message, "Use another folder, or a new one below it.")
         if names and not force:
-            raise ConfigError(f"{name} holds predictions already.", "Name another folder, or replace it with --force.")
+            raise ConfigError(
+                f"{name} already contains predictions.", "Use another folder, or replace it with --force."
+            )
     elif path.exists() and not force:
-        raise ConfigError(f"{name} is there already.", "Name another file, or replace it with --force.")
+        raise ConfigError(f"{name} already exists.", "Use another file, or replace it with --force.")
 
 
 def _place(temporary: Path, final: Path) -> None:
@@ -157,7 +159,7 @@ def _with_kept(kept: dict[str, Any], found: dict[str, Any]) -> pa.Table:
     both = sorted(set(kept) & set(found))
     if both:
         others = ",".join(name for name in kept if name not in both)
-        message = f"the data has a column '{both[0]}' already, where the output would hold the model's."
+        message = f"the data has a column '{both[0]}', which the output needs for the model's predictions."
         raise ConfigError(message, f"Choose the columns to keep: 'dataset.ids=[{others}]'")
     return pa.table(kept | found)
 
@@ -217,7 +219,7 @@ class _Columns:
             return table.cast(self.schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise PredictionError(
-                f"columns differ between the files or rows that are predicted: {error}",
+                f"columns differ between the predicted files or rows: {error}",
                 "Keep only some of them in the output: 'dataset.ids=[...]'",
             ) from error
 
@@ -309,7 +311,7 @@ def _open(path: Path, ending: str, schema: pa.Schema) -> Any:
         return _JsonLines(path)
     nested = [field.name for field in schema if pa.types.is_nested(field.type)]
     if nested:
-        raise ConfigError(f"a CSV file can't hold lists, as '{nested[0]}' has them.", "Write .parquet or .jsonl.")
+        raise ConfigError(f"a CSV file can't contain lists, which '{nested[0]}' has.", "Write .parquet or .jsonl.")
     return csv.CSVWriter(path, schema)
 
 

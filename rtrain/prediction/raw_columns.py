@@ -51,7 +51,7 @@ def check_source(words: Sequence[str], place: object, trained: str) -> None:
     if not any(f"dataset={name}" in words for name in confs()):
         raise ConfigError(
             f"{place} was trained {trained}.",
-            "Name what reads the rows: dataset=csv dataset.path=new.csv",
+            "Set a dataset: dataset=csv dataset.path=new.csv",
         )
 
 
@@ -88,11 +88,11 @@ class RawRows:
 
 def _labels(columns: Mapping[str, Any], name: str) -> np.ndarray:
     if name not in columns:
-        raise DatasetError(f"dataset.label: '{name}' is no column.", nearest_or_all(name, columns))
+        raise DatasetError(f"dataset.label: '{name}' is not a column.", nearest_or_all(name, columns))
     found = np.asarray(columns[name])
     is_empty = np.isnan(found) if found.dtype.kind == "f" else np.array([one is None for one in found.tolist()])
     if is_empty.any():
-        raise DatasetError(f"dataset.label: '{name}' is empty in {int(is_empty.sum()):,} rows.", "Leave them out.")
+        raise DatasetError(f"dataset.label: '{name}' is empty in {int(is_empty.sum()):,} rows.", "Remove these rows.")
     return found
 
 

@@ -88,8 +88,8 @@ def _classes(predicted: np.ndarray, labels: np.ndarray) -> tuple[str, ...] | Non
     there, named = set(_texts(labels)), set(_texts(predicted))
     if not there & named and "numbers" not in (_kind(predicted), _kind(labels)):
         raise PredictionError(
-            f"the predictor returned {_some(predicted)}, and none of these is a label: those are {_some(labels)}.",
-            "Return the classes by the names that the labels have.",
+            f"the predictor returned {_some(predicted)}, none of which is a label: labels are {_some(labels)}.",
+            "Return classes by the names of the labels.",
         )
     if not there & named:
         raise _no_class(_some(predicted), labels)
@@ -113,6 +113,6 @@ def _some(values: np.ndarray) -> str:
 
 def _no_class(what: str, labels: np.ndarray) -> PredictionError:
     return PredictionError(
-        f"the predictor returned {what}, and labels are {_some(labels)}: nothing says which class is which.",
-        "Return classes by name, or measure yourself: a method metrics(batch) of what trainer.predictor returns.",
+        f"the predictor returned {what}, but labels are {_some(labels)}: the order of the classes is unknown.",
+        "Return classes by name, or add a method metrics(batch) to what trainer.predictor returns.",
     )

@@ -170,8 +170,9 @@ def scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.nd
     fits = scores.ndim == num_axes and (last is None or scores.shape[-1] == last)
     if not fits or (quantiles and info.task in CLASSES):
         raise CheckpointError(
-            f"the model gives numbers of shape {scores.shape[1:]} per row, which are no {info.task} of {info.name}.",
-            "Give the model an output for each class; or copy the checkpoint again, if its files are not of one model.",
+            f"the model outputs shape {scores.shape[1:]} per row, which does not fit {info.task} on {info.name}.",
+            "Give the model one output per class, or copy the checkpoint again if its files belong to different "
+            "models.",
         )
     return scores
 
@@ -180,8 +181,8 @@ def _scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.n
     if "base_margin" not in info.columns or not isinstance(predictor, StartsFromScores):
         return predictor.predict(chunk.x)
     if chunk.base_margin is None:
-        message = "the model was trained to start from scores ('base_margin'), and these rows have none."
-        raise DatasetError(message, "Give them as in training.")
+        message = "the model was trained to start from scores ('base_margin'), but these rows have none."
+        raise DatasetError(message, "Add them as in training.")
     return predictor.predict_from(chunk.x, chunk.base_margin)
 
 

@@ -51,9 +51,7 @@ def tell_of_trained_on(count: int | None, num_rows: int) -> None:
     """Warn of metrics that are measured on rows of training."""
     if count:
         which = "all" if count == num_rows else f"{count:,} of these"
-        log.warning(
-            "%s %s rows are those that the model was trained on: the metrics are optimistic", which, f"{num_rows:,}"
-        )
+        log.warning("%s %s rows were used to train the model: the metrics are optimistic", which, f"{num_rows:,}")
 
 
 def _digests(x: np.ndarray, y: np.ndarray) -> Iterator[bytes]:

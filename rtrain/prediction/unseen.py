@@ -46,7 +46,7 @@ class Unseen:
                 log.warning("%s; they count as missing", said)
         if too_many:
             raise DatasetError(
-                f"{'; '.join(too_many)}. dataset.max_unseen allows a share of {most:g}.",
-                "Compare the texts with those of training: blanks, capitals, spelling. If they are right: "
+                f"{'; '.join(too_many)}. The maximum share is {most:g} (dataset.max_unseen).",
+                "Compare the texts with those of training: blanks, capitals, spelling. To accept them: "
                 "dataset.max_unseen=1",
             )

@@ -22,7 +22,7 @@ REASONS = {
 when the terminal, or the connection to it, is closed."""
 BY_CTRL_C = "stopped by Ctrl-C"
 """The reason why a run ended that Ctrl-C has ended."""
-AT_ONCE = "ended at once by a second signal"
+AT_ONCE = "ended immediately by a second signal"
 """The reason why a run ended that did not stop at its next step."""
 REPEAT_SECONDS = 1.0
 """Within which a signal of the system is one with the first: ``timeout`` sends it to the process and to its group."""
@@ -129,8 +129,8 @@ def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Ite
 def _confirmation(number: signal.Signals) -> str:
     name = "Ctrl-C" if number is signal.SIGINT else number.name
     return (
-        f"{name} was received: the run ends at its next step or report, or once its workers are there; "
-        "a second one ends it immediately"
+        f"{name} was received: the run ends at its next step or report, or when its workers have started; a second "
+        f"one ends it immediately"
     )
 
 

@@ -43,7 +43,7 @@ def check_written() -> None:
     sys.stdout.flush()
     error = _lost.get(1)
     if error is not None and error.errno != errno.EPIPE:
-        raise RtrainError(f"the output can't be written: {error.strerror}.", "What was written of it is not complete.")
+        raise RtrainError(f"the output can't be written: {error.strerror}.", "The output is incomplete.")
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -123,6 +123,6 @@ class _Lasting(io.FileIO):
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
             _lost.setdefault(self.fileno(), error)
-            LOG.warning("what is shown on descriptor %s goes nowhere from now on: %s", self.fileno(), error)
+            LOG.warning("output to descriptor %s is discarded from now on: %s", self.fileno(), error)
             return len(data)
         return written

@@ -92,7 +92,7 @@ def unwritable(target: Path, reason: str) -> CheckpointError:
     """Return the error of a checkpoint that can't be written."""
     return CheckpointError(
         f"can't write the checkpoint {target}: {reason}.",
-        "Training needs a run.root_dir that every worker can write, with space for the checkpoints.",
+        "Every worker must be able to write to run.root_dir, with space for the checkpoints.",
     )
 
 
@@ -130,7 +130,7 @@ def _listed_name(path: Path, folder: Path) -> str:
     name = path.relative_to(folder).as_posix()
     if not is_plain_name(name, nested=True):
         raise CheckpointError(
-            f"a file of the checkpoint is called {printable(name)}, which is a path on other systems.",
+            f"a file of the checkpoint is named {printable(name)}, which is a path on other systems.",
             "Save it under a name without a backslash.",
         )
     return name
@@ -178,7 +178,7 @@ def read_record(checkpoint: Path) -> dict[str, Any]:
     try:
         return record_of(read_json(checkpoint, RECORD_NAME), checkpoint.name)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise CheckpointError(f"{checkpoint} is no complete checkpoint: {error!r}") from error
+        raise CheckpointError(f"{checkpoint} is not a complete checkpoint: {error!r}") from error
 
 
 def record_of(stored: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def read_state(checkpoint: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{checkpoint / name} can't be read: {error}") from error
     if not isinstance(stored, dict):
-        raise CheckpointError(f"{checkpoint / name} can't be read: it holds no mapping")
+        raise CheckpointError(f"{checkpoint / name} can't be read: it is not a mapping")
     return stored
 
 

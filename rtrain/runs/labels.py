@@ -64,10 +64,10 @@ def labels_of(stored: Any) -> Labels:
         TypeError: It holds something else.
     """
     if not isinstance(stored, Mapping):
-        raise TypeError("labels are a mapping")
+        raise TypeError("labels must be a mapping")
     lists = [stored.get(name) or [] for name in ("tags", "removed")]
     if not all(isinstance(one, list) for one in lists):
-        raise TypeError("tags are a list")
+        raise TypeError("tags must be a list")
     tags, removed = (tuple(map(str, one)) for one in lists)
     note = stored.get("note")
     return Labels(tags=tags, removed=removed, note=None if note is None else str(note))
@@ -105,7 +105,7 @@ def change_labels(folder: Path, change: Callable[[Labels], Labels]) -> None:
 @contextmanager
 def _changing(folder: Path) -> Iterator[None]:
     """Let one process at a time read and write the labels. The folder itself is locked, not the lock of its driver."""
-    with named_errors(folder, "Only those who may write it can label it."):
+    with named_errors(folder, "Labelling requires write permission."):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

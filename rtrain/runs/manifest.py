@@ -134,7 +134,7 @@ def run_near(path: Path) -> str | None:
     """Return a line about the run that was probably meant by a path that is none; None if there is none near."""
     best = path / "best"  # of a sweep
     if (best / FILE_NAME).exists():
-        return f"Its best trial is one: {best}"
+        return f"Use its best trial: {best}"
     places = ((path, "*"), (Path("runs") / path.name, "*"), (path.parent, "*"), (Path("runs"), "*/*"))
     for folder, below in places:
         if (newest := newest_run(folder, below)) is not None:
@@ -167,7 +167,7 @@ def read_manifest(run_dir: Path) -> Manifest:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
         lacks = f"it has no {FILE_NAME}" if run_dir.is_dir() else "there is no such folder"
-        raise RtrainError(f"{run_dir} is no run directory: {lacks}.", run_near(run_dir)) from error
+        raise RtrainError(f"{run_dir} is not a run directory: {lacks}.", run_near(run_dir)) from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         config = run_dir / CONFIG_NAME
         again = f"Train it again: rtrain fit {quote(str(config))}" if config.is_file() else None
@@ -232,7 +232,7 @@ def check_places(stored: Mapping[str, Any]) -> None:
     names = [record["name"] for record in records]
     for name in [*names, *([] if best is None else [best.removeprefix("checkpoints/")])]:
         if not is_plain_name(name):
-            raise ValueError(f"{name!r} is no name of a checkpoint")
+            raise ValueError(f"{name!r} is not the name of a checkpoint")
     if not is_plain_name(stored.get("run_id", "-")):
         raise ValueError(f"run_id {stored['run_id']!r} is not the name of a folder")
     for record in records:
@@ -242,7 +242,7 @@ def check_places(stored: Mapping[str, Any]) -> None:
 def _check_texts(stored: Mapping[str, Any]) -> None:
     for key in ("run_name", "status", "config_hash", "project_root", "started_at"):
         if not isinstance(stored.get(key, ""), str):
-            raise TypeError(f"{key} is not a text")
+            raise TypeError(f"{key} is not text")
     resumes = stored.get("resumes", [])
     if not isinstance(resumes, list) or not all(isinstance(one, Mapping) for one in resumes):
         raise TypeError("resumes is not a list of mappings")
@@ -269,4 +269,4 @@ def check_files(files: Mapping[str, Any]) -> None:
     """
     for name in files:
         if not is_plain_name(name, nested=True):
-            raise ValueError(f"the file {name!r} lies elsewhere")
+            raise ValueError(f"the file {name!r} is outside its folder")

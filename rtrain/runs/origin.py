@@ -34,7 +34,7 @@ def write_origin(run_dir: Path, git: GitState | None, masked: Callable[[str], st
 def _diff_text(git: GitState, masked: Callable[[str], str]) -> str:
     diff = git.diff
     if len(diff) > MOST_CHARACTERS:
-        diff = f"{diff[:MOST_CHARACTERS].rpartition(chr(10))[0]}\n# cut: {len(git.diff):,} characters in all"
+        diff = f"{diff[:MOST_CHARACTERS].rpartition(chr(10))[0]}\n# cut: {len(git.diff):,} characters in total"
     names = [f"# not in git: {name}" for name in git.untracked[:MOST_UNTRACKED]]
     more = len(git.untracked) - len(names)
     names += [f"# not in git: {more:,} more files"] if more else []

@@ -139,7 +139,7 @@ class Recorder:
             if self._is_closed:  # a thread that user code has left behind
                 level = logging.DEBUG if isinstance(record, LogRecord) else logging.WARNING  # it has been shown
                 logging.getLogger(__name__).log(
-                    level, "%s is over; a late %s is ignored", self.run_dir, type(record).__name__
+                    level, "%s has ended; a late %s is ignored", self.run_dir, type(record).__name__
                 )
                 return
             try:
@@ -205,8 +205,8 @@ class Recorder:
         self._events.close()
         self._logs.close()
         self._events = self._open()
-        without = ", without what was reported before" if lost else ""
-        self._tell(f"{what} was deleted or moved; it is made again{without}")
+        without = ", without earlier reports" if lost else ""
+        self._tell(f"{what} was deleted or moved; it is created again{without}")
 
     def _take_event(self, event: Event) -> None:
         self._events.append(event)

@@ -72,7 +72,7 @@ def _changes(checkpoint: Path, path: Path, listed: Mapping[str, Any]) -> Iterato
         elif (size := path.stat().st_size) != listed["size_bytes"]:
             yield Finding(checkpoint, path, "damaged", f"{size:,} bytes instead of {listed['size_bytes']:,}")
         elif sha256_of(path) != listed["sha256"]:
-            yield Finding(checkpoint, path, "damaged", "its content is not what was written")
+            yield Finding(checkpoint, path, "damaged", "its content has changed")
     except OSError as error:
         yield Finding(checkpoint, path, "damaged", f"it can't be read: {error.strerror}")
 
@@ -180,7 +180,7 @@ def _wrong_config(run_dir: Path, manifest: Manifest) -> Iterator[Finding]:
         yield Finding(run_dir, path, "damaged", f"it can't be read: {error}")
     else:
         if sha256_of_text(content) != manifest.config_sha256:
-            yield Finding(run_dir, path, "damaged", "its content is not what was written")
+            yield Finding(run_dir, path, "damaged", "its content has changed")
 
 
 def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:
@@ -196,7 +196,7 @@ def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:
     if listed is None:
         yield _whole_folder(folder, "extra", "complete, but not in the manifest")
     elif listed != record:
-        yield _whole_folder(folder, "damaged", "its record is not the manifest's")
+        yield _whole_folder(folder, "damaged", "its record differs from the manifest's")
     known = {*record["files"], RECORD_NAME}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.relative_to(folder).as_posix() not in known:

@@ -42,7 +42,7 @@ class Scheduler(pbt.Scheduler):
         super().__init__(conf, goal, axes, longest)
         if axes and all(axis.values for axis in axes):
             raise ConfigError(
-                "sweep/scheduler=pb2 chooses numbers of intervals, and none is varied.",
+                "sweep/scheduler=pb2 chooses numbers from intervals, but no interval is varied.",
                 "Write lr='tag(log,interval(1e-4,1))', or use sweep/scheduler=pbt",
             )
         self._began: dict[int, float] = {}

@@ -15,8 +15,8 @@ Point = tuple[str, ...]
 
 BEGINS = Need(
     met=lambda way: way.conf.sweep.num_startup_trials < way.conf.sweep.num_trials,
-    otherwise="all trials are drawn at random before the search begins to learn",
-    instead="Draw fewer, or ask for more trials: sweep.num_trials",
+    otherwise="all trials are drawn at random before the search starts to learn",
+    instead="Draw fewer, or raise the number of trials: sweep.num_trials",
     keys=("sweep.num_trials",),
 )
 """For searches that learn from trials after some that are drawn."""

@@ -42,13 +42,13 @@ class Search(base.Search):
         for axis in axes:
             if not axis.values:
                 raise ConfigError(
-                    f"{axis.name}: a grid can't take every number of an interval.",
+                    f"{axis.name}: a grid can't contain every number of an interval.",
                     "List the values: 0.1,0.01 or range(1,4). Or draw them: sweep=random sweep.num_trials=20",
                 )
         if self.num_trials > MAX_POINTS:
             told = " x ".join(f"{axis.name} ({len(axis.values):,} values)" for axis in axes)
             raise ConfigError(
-                f"the grid of {told} has {self.num_trials:,} trials; {MAX_POINTS:,} are the most.",
+                f"the grid of {told} has {self.num_trials:,} trials; the maximum is {MAX_POINTS:,}.",
                 "Draw some of them: sweep=random sweep.num_trials=20",
             )
 

@@ -30,7 +30,7 @@ MOST_AGAIN = 20
 
 LEARNING = Need(
     met=lambda way: way.conf.sweep.sampler in ("tpe", "gp", "cmaes"),
-    otherwise="this sweep.sampler has no trials to begin with",
+    otherwise="this sweep.sampler has no startup trials",
     instead="It is for sweep.sampler=tpe, gp and cmaes",
     keys=("sweep.sampler",),
 )
@@ -66,7 +66,7 @@ class Search(base.Search):
         if conf.sampler == "cmaes":
             check_installed("sweep.sampler 'cmaes'", ("cmaes",), None)
             if len(goals) > 1:
-                raise ConfigError("sweep.sampler: cmaes looks for one metric only.", "Use tpe, gp or nsgaii.")
+                raise ConfigError("sweep.sampler: cmaes optimizes only one metric.", "Use tpe, gp or nsgaii.")
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -54,5 +54,5 @@ def _probe(folder: Folder, name: str) -> None:
     content = name.encode()
     folder.put(name, [content])
     if read(folder, name) != content:
-        raise OSError("a file that was written reads differently")
+        raise OSError("a file reads differently than it was written")
     folder.delete(name)

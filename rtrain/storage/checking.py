@@ -50,7 +50,7 @@ def _wrong_checkpoint(folder: Folder, name: str, sizes: Mapping[str, int], liste
         elif size != facts["size_bytes"]:
             yield _finding(name, file, "damaged", f"{size:,} bytes instead of {facts['size_bytes']:,}")
         elif patiently(partial(_sha256_of, folder, f"{place}/{file}")) != facts["sha256"]:
-            yield _finding(name, file, "damaged", "its content is not what was written")
+            yield _finding(name, file, "damaged", "its content has changed")
 
 
 def _sha256_of(folder: Folder, name: str) -> str:

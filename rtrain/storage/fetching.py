@@ -113,7 +113,7 @@ def _stored_run(folder: Folder, run_id: str) -> StoredRun:
     try:
         records = [record_of(record, record["name"]) for record in manifest_of(manifest).checkpoints]
     except DAMAGED as error:
-        raise ValueError(f"{MANIFEST} makes no sense: {error}") from error
+        raise ValueError(f"{MANIFEST} is invalid: {error}") from error
     return StoredRun(folder=folder, run_id=run_id, manifest={**manifest, "checkpoints": records})
 
 
@@ -182,7 +182,7 @@ def appearing(into: Path) -> Iterator[Path]:
     if into.exists():
         is_run = any((into / name).is_file() for name in RECORDS)
         resume = to_try(shlex.join(["rtrain", "resume", str(into)]))
-        raise RtrainError(f"{into} exists.", resume if is_run else "Name a folder that does not exist: it is made.")
+        raise RtrainError(f"{into} exists.", resume if is_run else "Name a folder that does not exist: it is created.")
     part = into.with_name(f".{into.name}-{secrets.token_hex(3)}.tmp")
     part.mkdir(parents=True)
     try:
@@ -238,7 +238,7 @@ def _records(folder: Folder, sizes: Mapping[str, int], notice: Callable[[str], N
             try:
                 found.append(record_of(patiently(partial(read_json, folder, name)), name.split("/")[1]))
             except (StrangeFileError, *DAMAGED) as error:
-                notice(f"{folder.url}/{name} is damaged: {error}; this checkpoint is left out")
+                notice(f"{folder.url}/{name} is damaged: {error}; this checkpoint is skipped")
                 damaged += 1
     if damaged and not found:
         raise _all_damaged(folder)
@@ -267,7 +267,7 @@ def _get_checkpoint(folder: Folder, record: Mapping[str, Any], part: Path, notic
         except (FileNotFoundError, StrangeFileError):
             digest = "none"
         if digest != file["sha256"]:
-            notice(f"{folder.url}/{place} is damaged: {name} is not what was written; an older one is taken")
+            notice(f"{folder.url}/{place} is damaged: {name} has changed; an older checkpoint is used")
             shutil.rmtree(part / place, ignore_errors=True)
             return False
     _get(folder, f"{place}/{RECORD_NAME}", part)
@@ -281,7 +281,7 @@ def _get(folder: Folder, name: str, part: Path) -> str:
         RtrainError: Its name leads out of the run directory.
     """
     if not is_plain_name(name, nested=True):
-        raise RtrainError(f"{folder.url} holds a file whose name leads out of it: {name}")
+        raise RtrainError(f"{folder.url} contains a file whose name points outside: {name}")
     target = part / name
     target.parent.mkdir(parents=True, exist_ok=True)
 

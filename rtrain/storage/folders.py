@@ -103,7 +103,7 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
             found = parse_json(read(folder, name))
             if isinstance(found, dict):
                 return found
-            raise ValueError(f"{name} holds no mapping")
+            raise ValueError(f"{name} is not a mapping")
         except ValueError:  # a store is asked for the length first, and then for the content, which is another by now
             if not left:
                 raise

@@ -115,7 +115,9 @@ class Mirror:
         complete, missing = not self._thread.is_alive(), self._copy.missing()
         if complete and not missing:
             return CopyState(complete=True, missing=[], error=None)
-        error = said_last or "; ".join(self._copy.lost.values()) or f"it took nothing for {timeout_seconds:g} seconds"
+        error = (
+            said_last or "; ".join(self._copy.lost.values()) or f"it accepted no data for {timeout_seconds:g} seconds"
+        )
         return CopyState(complete=False, missing=missing, error=error)
 
     def _run(self) -> None:
@@ -154,12 +156,12 @@ class Mirror:
     def _note_progress(self) -> None:
         self._moved_at = time.monotonic()
         if self._given_up.is_set():
-            raise OSError("it was given up")
+            raise OSError("it was abandoned")
 
     def _note_failure(self, error: Exception) -> None:
         logger.warning("copying to %s failed: %s", self._copy.folder.url, said(error))
         if self._error is None:
-            self._notice(f"{self._copy.folder.url} fails: {said(error)}; training goes on, and it is tried again")
+            self._notice(f"{self._copy.folder.url} fails: {said(error)}; training continues, and copying is retried")
         self._error = said(error)
 
     def _note_success(self) -> None:
@@ -221,7 +223,7 @@ def _check_records(run_dir: Path, manifest: Manifest) -> None:
         for record in manifest.checkpoints:
             record_of(record, record["name"])
     except DAMAGED as error:
-        raise ConfigError(f"{run_dir}/manifest.json lists a checkpoint that makes no sense: {error!r}") from error
+        raise ConfigError(f"{run_dir}/manifest.json lists an invalid checkpoint: {error!r}") from error
 
 
 def _config_of(run_dir: Path, manifest: Manifest) -> tuple[str, bool]:
@@ -236,8 +238,8 @@ def _config_of(run_dir: Path, manifest: Manifest) -> tuple[str, bool]:
 def _no_store(run_dir: Path, manifest: Manifest) -> ConfigError:
     why = "has no run.storage"
     if manifest.config.get("run", {}).get("storage") is not None:
-        why = "was made by another account, or its config.yaml was changed: it does not decide where files go"
-    return ConfigError(f"{run_dir} {why}.", "Name the store: --to s3://bucket/runs")
+        why = "was created by another account, or its config.yaml was changed: its run.storage is not used"
+    return ConfigError(f"{run_dir} {why}.", "Set the store: --to s3://bucket/runs")
 
 
 def _place_there(run_dir: Path, manifest: Manifest, *, own: bool) -> tuple[str, str]:
@@ -248,7 +250,7 @@ def _place_there(run_dir: Path, manifest: Manifest, *, own: bool) -> tuple[str, 
     url = (manifest.storage or {}).get("url") if own else None
     name = url.split("/")[-2] if isinstance(url, str) and url.count("/") > 1 else run_dir.absolute().parent.name
     if not is_plain_name(name):
-        raise ConfigError(f"{run_dir}/manifest.json says that its copy is at {url!r}, which makes no sense.")
+        raise ConfigError(f"{run_dir}/manifest.json says that its copy is at {url!r}, which is not valid.")
     return name, manifest.run_id if own else run_dir.absolute().name
 
 
@@ -265,8 +267,8 @@ def _check_free(folder: Folder, manifest: Manifest, config: str, *, own: bool) -
         same = False
     if (there or stored) and not same:
         raise ConfigError(
-            f"{folder.url} is the copy of another run than {manifest.run_id}: it would be replaced.",
-            "Rename the run directory, or name another store: --to s3://bucket/runs",
+            f"{folder.url} is the copy of another run, not {manifest.run_id}: it would be replaced.",
+            "Rename the run directory, or use another store: --to s3://bucket/runs",
         )
 
 

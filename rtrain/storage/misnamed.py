@@ -42,7 +42,7 @@ def no_run_at(url: str, key: str) -> ConfigError | None:
         if home.rstrip("/").endswith(":") or home.rstrip("/").endswith(":/"):
             break
         if _has_record(open_folder(home)):
-            return ConfigError(f"{place} is inside of a run, or of a sweep.", did_you_mean(shown(home)))
+            return ConfigError(f"{place} is inside a run or sweep.", did_you_mean(shown(home)))
     if patiently(lambda: open_folder(url).folders()):
         return ConfigError(f"{place} is not a run.", to_try(shlex.join(["rtrain", "runs", "ls", shown(url)])))
     return None

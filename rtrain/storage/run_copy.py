@@ -151,7 +151,7 @@ class RunCopy:
                 return False
             except FileNotFoundError:
                 if name in [one["name"] for one in self._local()]:
-                    self._lose(name, "its files are gone")
+                    self._lose(name, "its files no longer exist")
                 return False
             self._begin(record)
             if not self._send_files(record, files):
@@ -160,7 +160,7 @@ class RunCopy:
         self._events.update()
         self.folder.put(f"{place}/{RECORD_NAME}", [final])
         if read(self.folder, f"{place}/{RECORD_NAME}") != final:
-            raise OSError(f"{place}/{RECORD_NAME} is not what was written")
+            raise OSError(f"{place}/{RECORD_NAME} has changed")
         self._leftovers.discard(name)
         self._stored_records[name] = record
         return True
@@ -201,7 +201,7 @@ class RunCopy:
             self._lose(name, "its files on this machine are damaged")
         elif not _has_sizes(self.folder.sizes(f"checkpoints/{name}"), record):
             self._sending = {}
-            raise OSError(f"checkpoints/{name} has another size than was sent")
+            raise OSError(f"checkpoints/{name} differs in size from what was sent")
         return whole
 
     def _lose(self, name: str, reason: str) -> None:

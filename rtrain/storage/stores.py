@@ -101,7 +101,9 @@ def refusal(url: str, key: str, error: Exception, kind: type[ConfigError] = Conf
         return kind(f"{place} can't be reached{at}: {what}", "Check the network and the address of the store.")
     if isinstance(error, PermissionError) or _REFUSED.search(what):
         where = CREDENTIALS.get(scheme, "in the environment")
-        return kind(f"{place} is refused{at}: {what}", f"Check the credentials ({where}) and what they allow.")
+        return kind(
+            f"access to {place} is denied{at}: {what}", f"Check the credentials ({where}) and their permissions."
+        )
     if is_temporary(error):
         return kind(f"{place} fails{at}: {what}", "The store is busy or broken: try again later.")
     return kind(f"{place} can't be used{at}: {what}", "Check the URL, and the credentials.")
@@ -159,7 +161,7 @@ def _s3(url: str, timeout_seconds: float | None) -> tuple[Any, str]:
     options, path = dict(parse_qsl(text)), path_in(url)
     unknown = [name for name in options if name not in S3_OPTIONS]
     if unknown:
-        raise ValueError(f"the options of an s3 URL are {', '.join(S3_OPTIONS)}, not {unknown[0]}")
+        raise ValueError(f"an s3 URL has no option {unknown[0]}, only {', '.join(S3_OPTIONS)}")
     user = bare.partition("://")[2].partition("/")[0].rpartition("@")[0]
     key_id, _, secret = map(unquote, user.partition(":"))
     endpoint = options.get("endpoint_override") or s3_endpoint()

@@ -59,7 +59,7 @@ def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> No
     """
     checkpoint, _ = newest_whole(source)
     if checkpoint is None:
-        raise CheckpointError(f"{source} has no whole checkpoint.")
+        raise CheckpointError(f"{source} has no complete checkpoint.")
     record = read_record(checkpoint)
     with locked(run_dir):
         there = all_checkpoints(run_dir)

@@ -39,8 +39,8 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
     named = monitored(best, trainer)
     if not metrics and modes != ["auto"]:
         raise ConfigError(
-            f"sweep.mode={','.join(modes)} is for a metric, and sweep.metric names none.",
-            f"Add it, {_example(reported, modes[0], probe)}, or leave the mode out.",
+            f"sweep.mode={','.join(modes)} needs a metric, but sweep.metric is not set.",
+            f"Add it, {_example(reported, modes[0], probe)}, or remove the mode.",
         )
     if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [named], ["auto"]
@@ -48,7 +48,7 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         modes = modes * len(metrics)
     if metrics and len(modes) != len(metrics):
         raise ConfigError(
-            f"sweep.mode: {len(modes)} modes for {len(metrics)} metrics.", "Give one for each metric, or mode: auto"
+            f"sweep.mode: {len(modes)} modes for {len(metrics)} metrics.", "Set one for each metric, or mode: auto"
         )
     if "auto" not in modes or not metrics:
         return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
@@ -90,11 +90,11 @@ def make_search(trials: Trials, goals: list[Objective], reported: Reported) -> S
     name = SEARCHES.name_of(trials.conf)
     kind: type[Search] = SEARCHES.load(name)
     if kind.adaptive and not goals:
-        raise _unknown_goal(f"sweep={name} proposes trials by what earlier ones reached", reported)
+        raise _unknown_goal(f"sweep={name} proposes trials based on the results of earlier ones", reported)
     if len(goals) > 1 and not kind.many_goals:
         raise ConfigError(
-            f"sweep.metric: sweep={name} looks for one metric, not for {len(goals)}.",
-            "Name one of them, or weigh several with sweep=optuna",
+            f"sweep.metric: sweep={name} optimizes one metric, not {len(goals)}.",
+            "Choose one of them, or optimize several with sweep=optuna",
         )
     return kind(trials.conf, trials.axes, goals)
 
@@ -111,25 +111,25 @@ def make_scheduler(trials: Trials, goals: list[Objective], reported: Reported) -
     name = SCHEDULERS.name_of(conf)
     kind: type[Scheduler] = SCHEDULERS.load(name)
     if not goals:
-        raise _unknown_goal(f"sweep/scheduler={name} has to know what trials are judged by", reported)
+        raise _unknown_goal(f"sweep/scheduler={name} must know how to judge trials", reported)
     if len(goals) > 1:
         raise ConfigError(
             f"sweep.metric: a scheduler judges trials by one metric, not by {len(goals)}.",
-            "Name one of them, or leave the scheduler out: sweep/scheduler=none",
+            "Choose one of them, or remove the scheduler: sweep/scheduler=none",
         )
     if kind.pauses and not trials.probe.conf.run.checkpoint.on_exit:
         raise ConfigError(
-            f"run.checkpoint.on_exit: sweep/scheduler={name} pauses trials, which need a checkpoint then.",
-            "Leave it out: true is what it is without.",
+            f"run.checkpoint.on_exit: sweep/scheduler={name} pauses trials, which requires a checkpoint.",
+            "Remove it: its default is true.",
         )
     if kind.exploits and trials.probe.conf.run.storage is not None:
         raise ConfigError(
-            f"run.storage: sweep/scheduler={name} gives runs checkpoints of others; their copies would not follow.",
-            "Leave it out, and copy the best run afterwards: rtrain runs upload RUN --to s3://bucket/runs",
+            f"run.storage: sweep/scheduler={name} copies checkpoints between runs, which run.storage does not support.",
+            "Remove it, and copy the best run afterwards: rtrain runs upload RUN --to s3://bucket/runs",
         )
     if kind.exploits and _is_adaptive(trials.conf):
         raise ConfigError(
-            f"sweep/scheduler={name} chooses values itself, and needs all trials from the beginning.",
+            f"sweep/scheduler={name} chooses values itself, so it needs all trials at the start.",
             "Draw the first ones at random: sweep=random sweep.num_trials=8",
         )
     return kind(conf, goals[0], trials.axes, _length(trials.probe.conf.trainer, conf.unit))
@@ -141,7 +141,7 @@ def decides_nothing(scheduler: Scheduler) -> str | None:
     first, unit = getattr(scheduler.conf, name, 0), scheduler.conf.unit
     if scheduler.longest is None or first < scheduler.longest:
         return None
-    return f"sweep.scheduler.{name}={first}: nothing is decided before trials end, at {scheduler.longest} {unit}"
+    return f"sweep.scheduler.{name}={first}: it would decide only when trials end, at {scheduler.longest} {unit}"
 
 
 def _length(trainer: Any, unit: str) -> int | None:

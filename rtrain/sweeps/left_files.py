@@ -21,6 +21,6 @@ def files_reported(trials: Trials, observer: SweepObserver) -> Iterator[None]:
         yield
     if files:
         observer.notice(
-            f"the trials have left {files_text(files.facts())}; of the same name, only the last one's is there. "
-            "For a folder of each trial, give the loop's config ${hydra:runtime.output_dir}/files"
+            f"the trials have left {files_text(files.facts())}; files of the same name were overwritten. For a "
+            "separate folder per trial, set in the loop's config ${hydra:runtime.output_dir}/files"
         )

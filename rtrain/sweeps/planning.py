@@ -163,7 +163,7 @@ class Planner:
             return packed
         plan = self._trials.plan(trial.number, trial.point_now(self._trials.axes), trial.name)
         if plan is None:  # what it has now is excluded, but its checkpoint is there
-            raise ConfigError("sweep.exclude leaves out what the scheduler has chosen for a trial.")
+            raise ConfigError("sweep.exclude excludes what the scheduler has chosen for a trial.")
         return replace(plan, may_change=self.changing)
 
     def check_changes(self) -> None:
@@ -181,8 +181,9 @@ class Planner:
             anyway = may_change_anyway(key, plugin.resumable) and not key.startswith(("dataset.", "datasets."))
             if not anyway and not any(_is_below(key, f"trainer.{one}") for one in able):
                 raise ConfigError(
-                    f"{key}: a scheduler that moves checkpoints between trials can't change it in a run that goes on.",
-                    f"What can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",
+                    f"{key}: a scheduler that moves checkpoints between trials can't change it in a run that "
+                    "continues.",
+                    f"It can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",
                 )
         self.changing = frozenset(keys)
 
@@ -205,8 +206,8 @@ def _reorder_points(record: SweepRecord, trials: Trials) -> None:
     before, now = record.axes_before, [axis.name for axis in trials.axes]
     if record.trials and sorted(before) != sorted(now):
         raise ConfigError(
-            f"{shown(record.folder)} holds a sweep of {', '.join(before)}; this one is of {', '.join(now)}.",
-            "Vary the same (values may be added: list old and new ones), or begin another sweep: sweep.name=NAME",
+            f"{shown(record.folder)} contains a sweep of {', '.join(before)}; this one is of {', '.join(now)}.",
+            "Vary the same keys (to add values, list old and new ones), or start another sweep: sweep.name=NAME",
         )
     for trial in record.trials:
         values = dict(zip(before, trial.point, strict=True))
@@ -215,9 +216,9 @@ def _reorder_points(record: SweepRecord, trials: Trials) -> None:
 
 def _refuse_other_config(trial: Trial, trials: Trials) -> None:
     raise ConfigError(
-        f"{shown(trials.folder)} holds this sweep with another config:"
-        f" trial {trial.name} would not be the same any more.",
-        "Change the config back, or begin another sweep: sweep.name=NAME",
+        f"{shown(trials.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
+        f"same.",
+        "Change the config back, or start another sweep: sweep.name=NAME",
     )
 
 
@@ -257,7 +258,7 @@ class Checks:
             looks for.
         """
         if composed.conf.run.resume != "never":
-            raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
+            raise ConfigError("run.resume can't be set in a sweep: sweeps resume automatically.", "Leave it out.")
         if not self._data.expect(composed):
             return
         job, plugin = self._check_job(composed)
@@ -306,7 +307,7 @@ def _check_places(composed: Composed, cluster: Cluster) -> None:
     shape = shape_of(composed, own_cluster=cluster.own)
     if not ResourceTracker(cluster.nodes).fits(shape):
         raise NotEnoughResourcesError(
-            f"scaling.placement_strategy: {shape.num_workers} workers don't fit as {shape.strategy} wants them; the "
+            f"scaling.placement_strategy: {shape.num_workers} workers can't be placed with {shape.strategy}; the "
             f"cluster has {len(cluster.nodes)} {'node' if len(cluster.nodes) == 1 else 'nodes'}.",
             to_try("scaling.placement_strategy=PACK", "or SPREAD"),
         )

@@ -78,7 +78,7 @@ class ResourceTracker:
         """
         places = self._places(shape)
         if places is None:
-            raise ValueError(f"no room for {shape}")
+            raise ValueError(f"not enough resources for {shape}")
         self._taken[owner] = shape, places
         self._add(shape, places, -1)
         return list(places.elements())

@@ -193,7 +193,7 @@ class Judge:
                 done = read_manifest(run_dir).lineage[-1:]
             copied = read_record(checkpoints_dir(run_dir) / done[0]["checkpoint"])
         except CheckpointError as error:
-            self._notice(f"{trial.name} goes on by itself, and not from {source.name}: {error.message}")
+            self._notice(f"{trial.name} continues from its own checkpoint, not from {source.name}: {error.message}")
             trial.lineage.pop()
             self.add(trial)  # the scheduler takes it to have the other one's values by now
             return
@@ -211,7 +211,7 @@ class Judge:
         entry["changes"] = {axis.name: text for axis, text in values}
         self._untried.discard(trial.number)
         self._name_values(trial)
-        self._notice(f"{trial.name} trained nothing after it took {source.name}'s checkpoint: it keeps those values")
+        self._notice(f"{trial.name} did not train after taking {source.name}'s checkpoint: it keeps those values")
 
     def _name_values(self, trial: Trial) -> None:
         """Note what is particular to a trial now."""

@@ -146,7 +146,7 @@ class Sweep:
         if not self._search.adaptive:
             self._judge.complete()
             if not self.record.trials:
-                raise ConfigError("sweep.exclude leaves out every combination.", "Take one of its rules out.")
+                raise ConfigError("sweep.exclude excludes every combination.", "Remove one of its rules.")
             self._tell_fewer()
         self._trials.save()
         self.record.write()
@@ -155,7 +155,7 @@ class Sweep:
         """Say so where there are fewer trials than the search was to propose."""
         found, wanted = len(self.record.trials), self._search.num_trials
         if found < wanted:
-            self._observer.notice(f"{found} of {wanted} trials: the others are excluded, or the same as those")
+            self._observer.notice(f"{found} of {wanted} trials: the others are excluded or duplicates")
 
     def _is_to_train(self, trial: Trial) -> bool:
         waits = trial.status == "paused" and self._conf.scheduler is not None
@@ -211,7 +211,7 @@ class Sweep:
             return False
         if not self._has_told_wait:
             self._has_told_wait = True
-            self._observer.notice(f"{self._queue[0].name} waits: others hold the cluster, or a part of it is gone")
+            self._observer.notice(f"{self._queue[0].name} is pending: the cluster has not enough free resources")
         return True
 
     def _make_pool(self, stop: StopRequest) -> Pool:
@@ -238,8 +238,10 @@ class Sweep:
         if (verdict := self._stop.verdict()) is not None:
             self._end_all(*verdict)
         elif self._conf.max_seconds is not None and time.monotonic() - self._began > self._conf.max_seconds:
-            self._end_all("interrupted", "sweep.max_seconds is over")
-            self._observer.notice(f"sweep.max_seconds={self._conf.max_seconds:g} is over: no more trials are started")
+            self._end_all("interrupted", "sweep.max_seconds has passed")
+            self._observer.notice(
+                f"sweep.max_seconds={self._conf.max_seconds:g} has passed: no more trials are started"
+            )
         elif self._conf.max_failed is not None and failed > self._conf.max_failed:
             self._ending = f"{failed} trial{'s have' if failed > 1 else ' has'} failed"
             self._observer.notice(f"{self._ending} (sweep.max_failed={self._conf.max_failed}): no more are started")
@@ -337,12 +339,16 @@ class Sweep:
         trial.seconds += round(time.monotonic() - self._running.pop(number), 3)
         if died or error is not None:
             self._judge.forget(number)
-        if died and self._may_start_again(trial, "the process that trained it died; it goes on from its checkpoint"):
+        if died and self._may_start_again(trial, "its process exited unexpectedly; it continues from its checkpoint"):
             return
-        if error and error["type"] == NO_RESOURCES and self._may_start_again(trial, "others took its room; it waits"):
+        if (
+            error
+            and error["type"] == NO_RESOURCES
+            and self._may_start_again(trial, "others took its resources; it is pending")
+        ):
             return
         if died:
-            error = {"type": "ProcessDied", "message": "the process that trained it died, again and again"}
+            error = {"type": "ProcessDied", "message": "its process exited unexpectedly too often"}
             end_dead(self.record.folder / trial.name, error)
         if error is not None:
             trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]

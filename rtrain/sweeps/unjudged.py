@@ -39,23 +39,25 @@ class MetricNotes:
         """Say before the first trial that none will be called the best."""
         if self._lacks_metric:
             self._notice(
-                "no trial will be called the best: only the loop knows what it reports. Name the metric that decides: "
+                "no best trial will be chosen: only the loop knows what it reports. Set the metric that decides: "
                 "sweep.metric=NAME sweep.mode=min (or max)"
             )
 
     def hear(self, trial: Trial, names: Iterable[str]) -> None:
         """Offer the metrics of the first report where the sweep has none."""
         if self._lacks_metric and (there := list(names)):
-            self._list(f"{trial.name} reports {', '.join(there)}; one of them can decide, also when all is over", there)
+            self._list(
+                f"{trial.name} reports {', '.join(there)}; one of them can be sweep.metric, even after the sweep", there
+            )
 
     def over(self, trial: Trial) -> None:
         """Name the metrics of a trial that came to its end without what the sweep judges by."""
         wanted = [goal.metric for goal in self._record.goals]
         there = list(read_manifest(self._record.folder / trial.name).metrics)
-        what = "nothing says which trial is the best: give sweep.metric"
+        what = "there is no best trial: set sweep.metric"
         if wanted:
             what = f"{trial.name} has never reported {' and '.join(wanted)} (sweep.metric)"
-        self._list(f"{what}; there are: {', '.join(there) or 'no metrics'}", there, wanted)
+        self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", there, wanted)
 
     def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
         if not self._has_listed:

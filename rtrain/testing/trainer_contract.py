@@ -243,7 +243,7 @@ class TrainerContract:
         channel = RecordingChannel(stop_after=2)
         self.train_loop(tmp_path, channel)
         assert channel.checkpoints, "nothing was saved before the end"
-        assert channel.checkpoints[-1]["step"] < _last_step(run), "training went on to its end"
+        assert channel.checkpoints[-1]["step"] < _last_step(run), "training continued to its end"
 
     def test_a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one(self, run: Run, tmp_path: Path) -> None:
         self.skip_at_once()
@@ -252,7 +252,7 @@ class TrainerContract:
         self.train_loop(tmp_path, resumed)
         assert resumed.events, "nothing was trained after the stop"
         began, saved = resumed.events[0].step, stopped.checkpoints[-1]["step"]
-        assert began > saved, "training began anew instead of at the checkpoint"
+        assert began > saved, "training started from scratch instead of at the checkpoint"
         assert resumed.events[-1].step == _last_step(run)
         assert _measured(resumed.metrics) == pytest.approx(_measured(run.metrics), rel=0 if self.exact else 1e-5, abs=0)
         if self.exact:

@@ -62,7 +62,7 @@ def make_callbacks(nodes: Sequence[Any], builder: Builder) -> list[Callback]:
 
 
 def _no_callback(where: str, node: Mapping[str, Any]) -> ConfigError:
-    hint = "Inherit rtrain.Callback. What is called on workers, and a framework's own, is trainer.callbacks"
+    hint = "Inherit from rtrain.Callback. Callbacks of workers and of frameworks belong in trainer.callbacks"
     return ConfigError(f"{where}: {node['_target_']} is not an rtrain.Callback", hint)
 
 
@@ -131,7 +131,7 @@ class CallbackThread:
         deadline = time.monotonic() + timeout_seconds
         while not is_done() and not hurry():
             if time.monotonic() >= deadline:
-                self._notice(f"{KEY}: one has not returned for {timeout_seconds:g} seconds; it is not waited for")
+                self._notice(f"{KEY}: one has not returned for {timeout_seconds:g} seconds and is ignored")
                 self._callbacks = []
                 return
             self._thread.join(WAIT_SECONDS)

@@ -71,7 +71,7 @@ class Delivery:
         self._given_up.set()
         if not self._thread.is_alive():
             return None
-        return self._error or f"it took nothing for {timeout_seconds:g} seconds"
+        return self._error or f"it accepted nothing for {timeout_seconds:g} seconds"
 
     def _run(self) -> None:
         wait = BACKOFF_SECONDS[0]
@@ -131,8 +131,8 @@ class Delivery:
         """Report the first failure, and release the logger that failed."""
         logger.info("%s: %s", self.name, error, exc_info=error)
         if self._error is None:
-            again = "training continues, and it gets what it misses when it works again"
-            self._notice(f"{self.name} takes nothing ({type(error).__name__}: {first_line(error)}); {again}")
+            again = "training continues, and missing data is sent when it works again"
+            self._notice(f"{self.name} does not respond ({type(error).__name__}: {first_line(error)}); {again}")
         self._error = f"{type(error).__name__}: {first_line(error)}"
         failed, self._logger = self._logger, None
         try:

@@ -61,5 +61,5 @@ def _gpus() -> dict[str, float]:
             found[f"{name}_memory_usage_percentage"] = 100 * memory.used / memory.total
             found[f"{name}_utilization_percentage"] = float(pynvml.nvmlDeviceGetUtilizationRates(device).gpu)
     except pynvml.NVMLError as error:  # there is no driver, or a GPU that is shared in parts
-        logger.debug("no figures of GPUs: %s", error)
+        logger.debug("no GPU metrics: %s", error)
     return found

@@ -27,12 +27,11 @@ def reading(checkpoint: Path) -> Iterator[None]:
         raise CheckpointError(f"{checkpoint} lacks {Path(error.filename).name}: {error.strerror}.") from error
     except UnpicklingError as error:
         raise CheckpointError(
-            f"{checkpoint} holds a pickle of more than tensors and plain data, or a damaged one; it is not loaded.",
-            "Take another checkpoint.",
+            f"{checkpoint} is not loaded: its pickle is damaged, or contains more than tensors and plain data.",
+            "Use another checkpoint.",
         ) from error
     except Exception as error:
         raise CheckpointError(
             f"{checkpoint} can't be read: {type(error).__name__}: {first_line(error)}",
-            "Take another checkpoint, or the model and the versions that it was written with: its run's manifest.json "
-            "names them.",
+            "Use another checkpoint, or the model and versions it was written with, listed in its run's manifest.json.",
         ) from error

@@ -25,10 +25,10 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE,
 )
 LESS_MEMORY = (
-    "Take less memory: a smaller trainer.batch_size, data that is streamed (dataset.memory=stream), or fewer "
+    "Use less memory: a smaller trainer.batch_size, streamed data (dataset.memory=stream), or fewer "
     "workers on a machine (num_workers, scaling.placement_strategy=SPREAD)."
 )
-LESS_GPU_MEMORY = "Take less memory of the GPU: a smaller trainer.batch_size, a smaller model, or half precision."
+LESS_GPU_MEMORY = "Use less GPU memory: a smaller trainer.batch_size, a smaller model, or half precision."
 
 
 def what_to_try(error_type: str, message: str) -> str | None:

@@ -87,9 +87,9 @@ class WrongOutputsError(TrainingError):
     def __init__(self, shape: Sequence[int], info: DatasetInfo, hint: str) -> None:
         classes = info.num_classes or 0
         places = " at each place" if info.task in PLACES else ""
-        what = f"{info.name} has {classes} classes{places}: labels go to {classes - 1}"
+        what = f"{info.name} has {classes} classes{places}: labels go up to {classes - 1}"
         what = what if info.task in CLASSES else "the target is one number"
-        super().__init__(f"the model gives {tuple(shape)} numbers per row, but {what}.", hint)
+        super().__init__(f"the model returns {tuple(shape)} numbers per row, but {what}.", hint)
         self.size = shape[-1] if shape else 1
 
 
@@ -115,7 +115,7 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
         is_own = bool(own_lines(error)["own"])  # the screen shows these lines: the user's code has to be fixed
         raise SanityCheckError(
             f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
-            None if is_own else "Choose another one that takes them, or another dataset.",
+            None if is_own else "Choose one that accepts them, or another dataset.",
         ) from error
 
 

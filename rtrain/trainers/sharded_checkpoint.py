@@ -81,7 +81,7 @@ def _wait_for(folder: Path, seen: list[dict[str, int]]) -> None:
     until = time.monotonic() + PATIENCE_SECONDS
     while lacking := _lacking(sizes_below(folder), seen):
         if time.monotonic() > until:
-            raise unwritable(folder, f"{len(lacking)} files that other workers wrote are missing here: {lacking[0]}")
+            raise unwritable(folder, f"{len(lacking)} files written by other workers are missing: {lacking[0]}")
         time.sleep(PAUSE_SECONDS)
 
 

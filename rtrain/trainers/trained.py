@@ -24,8 +24,8 @@ from rtrain.runs.signature import is_own, signature_of
 from rtrain.trainers.loops.ranking_metrics import Ranking
 
 FILE_NAME = "about.json"
-TRUST = "If you trust who wrote it: --trust"
-BROKEN = "Take another checkpoint. If you trust who wrote it: rtrain predict and rtrain evaluate have --trust"
+TRUST = "If you trust its author: --trust"
+BROKEN = "Use another checkpoint. If you trust its author: rtrain predict and rtrain evaluate have --trust"
 
 
 class Predictor(Protocol):
@@ -179,14 +179,14 @@ def read_about(checkpoint: Path) -> CheckpointMetadata:
     """
     if (checkpoint / RECORD_NAME).is_file() and not (checkpoint / FILE_NAME).exists():
         raise CheckpointError(
-            f"{checkpoint} was written by a train loop under an older version, which did not note what predicts.",
-            "Load its files by path; or begin a new run of the loop with it: run.init_from.",
+            f"{checkpoint} was written by a train loop with an older version, which did not record the predictor.",
+            "Load its files by path, or start a new run of the loop with it: run.init_from.",
         )
     try:
         stored = read_json(checkpoint, FILE_NAME)
         about = TypeAdapter(CheckpointMetadata).validate_python(stored)
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{checkpoint} is no checkpoint to predict with: {error}") from error
+        raise CheckpointError(f"{checkpoint} is not a checkpoint to predict with: {error}") from error
     return about if is_own(_content(stored), about.seal) else replace(about, seal="")
 
 
@@ -203,7 +203,7 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
     for name in pickles:
         if (checkpoint / name).exists() and not wrote_files(checkpoint):
             raise CheckpointError(
-                f"{checkpoint} was written by another account: its {name} may run anything when it is opened.",
+                f"{checkpoint} was written by another account: its {name} could run any code when it is loaded.",
                 TRUST,
             )
 
@@ -234,7 +234,7 @@ def find_checkpoint(place: Path, which: str) -> Path:
     if (place / FILE_NAME).is_file() or (place / RECORD_NAME).is_file():
         return place
     if place.is_file():
-        raise CheckpointError(f"{place} is a file, no folder of a run or a checkpoint.", "Name one of those.")
+        raise CheckpointError(f"{place} is a file, not the folder of a run or checkpoint.", "Use one of those.")
     if not place.is_dir():
         raise CheckpointError(f"{place} does not exist.", run_near(place) or "Name a run directory or a checkpoint.")
     run = Run.load(place)
@@ -255,7 +255,7 @@ def _why_none(run: Run) -> str:
     """Return why a run has no checkpoint."""
     if run.status != "succeeded":
         return "The run ended before the first one."
-    return "Its loop has reported none: ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))"
+    return "Its loop reported none: ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))"
 
 
 @dataclass(frozen=True, kw_only=True)

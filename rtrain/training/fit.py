@@ -49,8 +49,9 @@ def resuming_session(
         raise ConfigError(f"{config} can't be read: {error}", "Start a new run: rtrain fit CONFIG") from error
     if not trust and not is_signed_by_this_account(text, project_root):
         raise ConfigError(
-            f"{run_dir} was made by another account, or its config.yaml was changed: resuming it runs what that names.",
-            "If you trust who wrote it: --trust",
+            f"{run_dir} was created by another account, or its config.yaml was changed: resuming runs the code it "
+            "names.",
+            "If you trust its author: --trust",
         )
     typed = ("rtrain", "resume", str(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
@@ -134,7 +135,8 @@ def _copy_files(files: WrittenFiles, recorder: Recorder) -> None:
     recorder.manifest.files["copies"] = COPIES
     if left_out:
         recorder.observer.notice(
-            f"not copied into the run, as all copies may have {MAX_COPIED_BYTES >> 30} GiB: {', '.join(left_out)}"
+            f"not copied into the run, since copies are limited to {MAX_COPIED_BYTES >> 30} GiB in total: "
+            f"{', '.join(left_out)}"
         )
 
 

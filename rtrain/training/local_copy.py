@@ -38,7 +38,7 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
     if os.path.lexists(run_dir):
         _check_same(run, run_dir)
         older = run_dir.with_name(f".older-{run_dir.name}-{secrets.token_hex(3)}")
-        notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
+        notice(f"{run.folder.url} is ahead of {run_dir}, which was renamed to {older.name}")
         run_dir.rename(older)
     notice(f"fetching {run.folder.url}")
     fetch_run(run, run_dir, notice)
@@ -56,7 +56,7 @@ def _check_same(run: StoredRun, run_dir: Path) -> None:
         here = None
     if here != run.run_id:
         raise ConfigError(
-            f"{run_dir} is there already, and is not the run {run.run_id}, of which {run.folder.url} is the copy.",
+            f"{run_dir} already exists, but is not the run {run.run_id} that {run.folder.url} is a copy of.",
             "Rename it.",
         )
 
@@ -73,7 +73,7 @@ def catch_up(run_dir: Path, storage: str | None, notice: Callable[[str], None]) 
     if twin is None or not is_ahead(twin, run_dir):
         return
     if is_alive(twin):
-        raise RunInUseError(f"another machine works on {twin.folder.url}.", "Wait until it ends.")
+        raise RunInUseError(f"{twin.folder.url} is in use by another machine.", "Wait until it ends.")
     bring(twin, run_dir, notice)
 
 
@@ -94,14 +94,14 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
     stored = stored_run(run)
     if not trust and _own_config(stored) is None:
         raise ConfigError(
-            f"{stored.folder.url} was made by another account, or its config.yaml was changed: resuming it runs what "
-            "that names.",
-            "If you trust who wrote it: --trust",
+            f"{stored.folder.url} was created by another account, or its config.yaml was changed: resuming runs the "
+            f"code it names.",
+            "If you trust its author: --trust",
         )
     *_, name, run_id = stored.folder.url.split("/")
     run_dir = root_of(stored, trust=trust) / name / run_id
     if is_alive(stored):
-        raise RunInUseError(f"another machine works on {stored.folder.url}.", "Wait until it ends.")
+        raise RunInUseError(f"{stored.folder.url} is in use by another machine.", "Wait until it ends.")
     bring(stored, run_dir, notice)
     return run_dir
 
@@ -116,8 +116,8 @@ def root_of(run: StoredRun, *, trust: bool) -> Path:
     own = None if text is None else Path(yaml.safe_load(text)["run"]["root_dir"])
     if not trust and (root.is_absolute() or ".." in root.parts) and root != own:
         raise ConfigError(
-            f"{run.folder.url} was made by another account, and its run.root_dir is {root}.",
-            "If you trust who wrote it: --trust",
+            f"{run.folder.url} was created by another account, and its run.root_dir is {root}.",
+            "If you trust its author: --trust",
         )
     return own or root  # a manifest bears no mark
 
@@ -145,5 +145,5 @@ def is_worked_on(twin: StoredRun | None, run_dir: Path, notice: Callable[[str], 
     """Tell whether another machine works on a run that the store has; of this one, the lock tells."""
     if twin is None or (run_dir.exists() and twin.manifest["host"].get("hostname") == platform.node()):
         return False
-    notice(f"looking whether another machine works on {twin.folder.url}")
+    notice(f"checking whether another machine uses {twin.folder.url}")
     return is_alive(twin)

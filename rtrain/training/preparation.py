@@ -136,7 +136,7 @@ def _notices(composed: Composed, cluster: Cluster) -> Iterator[str]:
     variables = composed.conf.cluster.runtime_env.get("env_vars", {})
     secret = [name for name in variables if is_secret(name)]
     if secret:
-        yield f"everybody who may use the cluster can read {', '.join(secret)} of cluster.runtime_env.env_vars"
+        yield f"every user of the cluster can read {', '.join(secret)} of cluster.runtime_env.env_vars"
 
 
 def check_run_storage(composed: Composed, observer: Observer) -> Folder | None:
@@ -234,9 +234,7 @@ def check_job(
         job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.builder))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
-        raise ConfigError(
-            f"run.failure.nan_loss: the {trainer_name} trainer can't leave steps out.", "Use raise, or stop."
-        )
+        raise ConfigError(f"run.failure.nan_loss: the {trainer_name} trainer can't skip steps.", "Use raise, or stop.")
     if composed.conf.run.init_from is not None:
         weights = find_weights(composed.conf.run.init_from, trainer_name, plugin)
         if not plugin.takes_any_checkpoint:
@@ -263,8 +261,8 @@ def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:
     """
     if not plugin.can_init:
         raise ConfigError(
-            f"run.init_from: the {trainer_name} trainer can't begin with the weights of another run.",
-            "To go on with a run: rtrain resume RUN",
+            f"run.init_from: the {trainer_name} trainer can't start with the weights of another run.",
+            "To resume a run: rtrain resume RUN",
         )
     try:
         folder = find_checkpoint(Path(place), "best").resolve()
@@ -277,9 +275,9 @@ def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:
         raise ConfigError(f"run.init_from: {error.message}", error.hint) from error
     if trainers.has_own_loop(wrote):
         raise ConfigError(
-            f"run.init_from: {folder} was reported by {wrote['train_loop']}, a train loop of your own, and the "
-            f"{trainer_name} trainer doesn't know what its files hold.",
-            "A train loop can begin with it: ray.train.get_checkpoint() is this folder.",
+            f"run.init_from: {folder} was reported by {wrote['train_loop']}, a custom train loop, and the "
+            f"{trainer_name} trainer can't read its files.",
+            "A train loop can start with it: ray.train.get_checkpoint() returns this folder.",
         )
     if wrote["type"] != trainer_name:
         raise ConfigError(f"run.init_from: {folder} was written by the trainer {wrote['type']}, not {trainer_name}.")
@@ -311,7 +309,7 @@ def check_weights_count(dataset: Dataset | None) -> None:
         if weight is not None and len(weight) and not weight.any():
             raise ConfigError(
                 f"dataset.weight: all {len(weight):,} rows of the split '{name}' weigh 0.",
-                "Name another column, or weigh all rows alike: dataset.weight=null",
+                "Use another column, or weight all rows equally: dataset.weight=null",
             )
 
 

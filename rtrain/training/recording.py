@@ -201,7 +201,7 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     before, changes = resumption.manifest, describe_changes(resumption.changed)
     ended = how_it_was_cut_off(resumption.run_dir, before)
     changed = f"resuming with {', '.join(changes)}" if changes else None
-    anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training begins at the start"
+    anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training starts from scratch"
     for text in (ended, notice, changed, anew):
         if text is not None:
             observer.notice(text)
@@ -219,7 +219,7 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
         setattr(manifest, name, getattr(before, name))
     for folder, wrong in without_record(resumption.run_dir, before.checkpoints):
         text = f"the checkpoint {folder.name} is damaged ({RECORD_NAME}: {wrong})"
-        observer.notice(f"{text}. It is now {set_aside(folder).name}")
+        observer.notice(f"{text}. It was renamed to {set_aside(folder).name}")
 
 
 def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
@@ -229,7 +229,7 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     ranks = range(manifest.attempts[-1]["num_workers"] or 1) if manifest.attempts else range(0)
     crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
     if crash is None:
-        why = "it was killed (the system does so when memory runs out), or its machine went down"
+        why = "it was killed (for example by the system, out of memory), or its machine went down"
         step = next((event.step for event in newest_first(events_file(run_dir))), manifest.step)
         return f"the process that trained this run ended without an error message after step {step}: {why}"
     lines = [f"the process that trained this run crashed{crash.place}: {crash.what}", *render_lines(crash.frames)]
@@ -304,9 +304,9 @@ def check_rows(manifest: Manifest) -> None:
         if len(own) == num_workers and sum(own) != expected:
             parts = " + ".join(map(str, own))
             raise TrainingError(
-                f"the workers had {parts} rows of the split '{split}', which has {expected}: "
-                "rows were seen twice or never.",
-                "Results of this run are not to be trusted; the checkpoints are kept.",
+                f"the workers had {parts} rows of the split '{split}', which has {expected}: rows were repeated or "
+                f"skipped.",
+                "Do not trust the results of this run; its checkpoints are kept.",
             )
 
 

@@ -90,10 +90,10 @@ class Resumption:
         what = "files" if before.get("memory") == "stream" else "rows"
         if not may_differ:
             raise ConfigError(
-                f"{self.run_dir} can't be resumed: the {what} of {now['name']} are not those that the run began with.",
-                f"If that is meant: run.resume_data=changed. To begin with its weights: run.init_from={self.run_dir}",
+                f"{self.run_dir} can't be resumed: the {what} of {now['name']} have changed since the run started.",
+                f"To allow this: run.resume_data=changed. To start with its weights: run.init_from={self.run_dir}",
             )
-        return f"the {what} are not those that the run began with (run.resume_data=changed)"
+        return f"the {what} have changed since the run started (run.resume_data=changed)"
 
 
 def find_resumption(
@@ -142,7 +142,7 @@ def _refuse_pickles(found: Resumption, composed: Composed) -> None:
             if not any(damages(checkpoint)):  # nothing resumes from a damaged one
                 refuse_pickles(checkpoint, pickles)
     except CheckpointError as error:
-        hint = f"If you trust who wrote it: rtrain resume {quote(str(found.run_dir))} --trust"
+        hint = f"If you trust its author: rtrain resume {quote(str(found.run_dir))} --trust"
         raise ConfigError(error.message, hint) from error
 
 
@@ -152,7 +152,7 @@ def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resump
     fitting = next((one for one in found if not refused(one) and not is_worked_on(one.twin, one.run_dir, notice)), None)
     if fitting is None and composed.conf.run.resume == "must":
         raise ConfigError(
-            f"run.resume=must, but there is no unfinished run of this config in {_home(composed)}."
+            f"run.resume=must is set, but there is no unfinished run of this config in {_home(composed)}."
             + "".join(f"\n{one.run_dir.name} differs: {', '.join(refused(one))}" for one in found[:3]),
             "Start a new one: run.resume=never",
         )
@@ -204,13 +204,13 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
     if wrong and set(wrong) <= set(passed):
         _refuse_shorter(resumption, {key: passed[key] for key in wrong})
     if wrong:
-        why = "can't be resumed with another config; its checkpoint depends on"
+        why = "can't be resumed with another config: its checkpoint depends on"
         if set(wrong) <= set(LENGTHS):
-            why = f"can't be made longer or shorter, because {_schedule(resumption)} follows from its length:"
+            why = f"can't be made longer or shorter, because {_schedule(resumption)} depends on its length:"
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
         own = resumption.manifest.config["trainer"].get("train_loop") is not None
         weights = "" if own else f" from its weights: run.init_from={resumption.run_dir}"
-        hint = f"Leave it as it was, or start a new run{weights or '.'}"
+        hint = f"Keep the old value, or start a new run{weights or '.'}"
         raise ConfigError(f"{resumption.run_dir} {why}\n{lines}", hint)
     return resumption
 
@@ -220,8 +220,8 @@ def _refuse_shorter(resumption: Resumption, passed: Mapping[str, int]) -> NoRetu
     wanted = [f"{key}={resumption.changed[key][1]}" for key in passed]
     shorter = join(["rtrain", "fit", shown(resumption.run_dir / CONFIG_NAME), *wanted])
     raise ConfigError(
-        f"{shown(resumption.run_dir)} has trained {done} already: {' '.join(wanted)} would end it before that.",
-        f"To train longer, give a higher limit. To train a shorter run from scratch: {shorter}",
+        f"{shown(resumption.run_dir)} has already trained {done}: {' '.join(wanted)} would end it before that.",
+        f"To train longer, set a higher limit. To train a shorter run from scratch: {shorter}",
     )
 
 
@@ -266,7 +266,7 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
     except StrangeFileError:
         raise
     except RtrainError as error:
-        hint = "Name a run directory, runs/<name>/<time>-<id>; run.resume also takes auto, must and never."
+        hint = "Name a run directory, runs/<name>/<time>-<id>; or auto, must or never."
         raise ConfigError(error.message, hint) from error
     return _resumption(run_dir, manifest, composed)
 
@@ -323,8 +323,8 @@ def _check_free(run_dir: Path) -> None:
     if (run_dir / FILE_NAME).exists():
         again = f"rtrain resume {quote(str(run_dir))}"
         raise ConfigError(
-            f"{run_dir} holds a run already.",
-            f"Go on with it: {again}. Or leave hydra.run.dir out: each run gets a folder of its own.",
+            f"{run_dir} already contains a run.",
+            f"To resume it: {again}. Or remove hydra.run.dir: each run then gets a new folder.",
         )
 
 

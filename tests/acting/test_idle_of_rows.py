@@ -10,8 +10,8 @@ from rtrain.schemas import schemas
 from rtrain.training.fit import SilentObserver
 from rtrain.training.preparation import load_dataset
 
-STEPS = "before so many steps are taken"
-EVALUATIONS = "before so many evaluations in a row"
+STEPS = "before that many steps"
+EVALUATIONS = "before that many evaluations"
 WARMUP = ("scheduler=warmup_cosine", "trainer.scheduler.num_warmup_steps=40")
 OPTAX = (
     "trainer.optimizer={_target_: optax.adam, learning_rate: {_target_: optax.warmup_cosine_decay_schedule,"
@@ -30,11 +30,11 @@ REFUSED = [
     ("mlp", (*MLP, "scheduler=step", "trainer.scheduler.step_size=40"), STEPS),
     ("mlp", (*MLP, "scheduler=step", "trainer.scheduler_interval=epoch", "trainer.scheduler.step_size=2"), STEPS),
     ("mlp", (*MLP, "trainer.early_stopping.monitor=val/loss"), EVALUATIONS),
-    ("mlp", (*MLP, "trainer.max_steps=39"), "trainer.max_steps ends the run before"),
-    ("xgboost", ("dataset.normalize=true",), "take the numbers as they are"),
-    ("lightgbm", ("dataset.normalize=false",), "take the numbers as they are"),
+    ("mlp", (*MLP, "trainer.max_steps=39"), "trainer.max_steps ends the run earlier"),
+    ("xgboost", ("dataset.normalize=true",), "use the numbers as they are"),
+    ("lightgbm", ("dataset.normalize=false",), "use the numbers as they are"),
     ("mlp", (*MLP, "+trainer.metrics.f1._target_=torchmetrics.F1Score", "dataset.split={val: 0, test: 0}"), "no rows"),
-    ("mlp", (*MLP, "trainer.max_steps=41"), "trainer.max_epochs ends the run before"),
+    ("mlp", (*MLP, "trainer.max_steps=41"), "trainer.max_epochs ends the run earlier"),
     ("mlp", (*MLP, "trainer.eval_batch_size=2", "dataset.split={val: 0, test: 0}"), "no rows to evaluate on"),
     ("mlp", ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y", "dataset.num_shuffle_rows=5"), "fit in memory"),
     ("jax", (*MLP, OPTAX), STEPS),

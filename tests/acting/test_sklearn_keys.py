@@ -1,4 +1,4 @@
-"""Each key that the sklearn trainer follows has an effect, in epochs and where the estimator is fitted at once."""
+"""Each key that the sklearn trainer follows has an effect, in epochs and where the estimator is fitted in one call."""
 
 from acting_looks import (
     best_mode,

@@ -156,7 +156,7 @@ def test_keywords_are_keys_in_each_function(run):
     assert run.resume(epochs=2).manifest.epoch == 2
     assert run.evaluate(num_workers=0) == run.evaluate()
     assert run.predict(num_workers=0, split="test") == run.predict(split="test")
-    with pytest.raises(ConfigError, match="other splits"):
+    with pytest.raises(ConfigError, match="different splits"):
         run.evaluate(dataset={"limit": 50}, split="test")
 
 
@@ -185,4 +185,4 @@ def test_a_sweep_is_not_resumed_as_a_run(project):
     sweep = rtrain.sweep("mlp", QUICK, lr=rtrain.choice(0.1, 0.2))
     with pytest.raises(ConfigError, match="is a sweep") as caught:
         rtrain.resume(sweep)
-    assert "the call of rtrain.sweep" in str(caught.value)
+    assert "the rtrain.sweep call" in str(caught.value)

@@ -23,18 +23,18 @@ def test_a_request_that_fits_passes():
 def test_too_many_workers_name_numbers_and_the_way_out():
     with pytest.raises(NotEnoughResourcesError) as caught:
         check_feasible(ScalingConf(num_workers=9, use_gpu=True), [{"CPU": 8, "GPU": 2}, {"CPU": 8}], "rtrain fit x")
-    assert "9 workers (9 CPU, 9 GPU), but the cluster has 16 CPU, 2 GPU on 2 nodes: room for 2" in str(caught.value)
+    assert "9 workers (9 CPU, 9 GPU), but the cluster has 16 CPU, 2 GPU on 2 nodes: enough for 2" in str(caught.value)
     assert "try: rtrain fit x num_workers=2" in str(caught.value)
 
 
 def test_workers_are_not_cut_over_nodes():
-    with pytest.raises(NotEnoughResourcesError, match="room for 0"):
+    with pytest.raises(NotEnoughResourcesError, match="enough for 0"):
         check_feasible(ScalingConf(num_workers=1, cpus_per_worker=3), [{"CPU": 2}, {"CPU": 2}], "rtrain fit x")
 
 
 def test_ray_data_keeps_a_cpu_of_its_own():
     check_feasible(ScalingConf(num_workers=2), [{"CPU": 3}], "rtrain fit x", data_cpus=1)
-    with pytest.raises(NotEnoughResourcesError, match="room for 1, with 1 CPU left to read the data"):
+    with pytest.raises(NotEnoughResourcesError, match="enough for 1, with 1 CPU left to read the data"):
         check_feasible(ScalingConf(num_workers=2), [{"CPU": 2}], "rtrain fit x", data_cpus=1)
 
 
@@ -63,9 +63,9 @@ def test_sharing_is_told_in_one_line():
     assert sharing_notice(ScalingConf(num_workers=cores)) is None
     assert f"{cores + 1} workers share {cores} cores" in sharing_notice(ScalingConf(num_workers=cores + 1))
     many = sharing_notice(ScalingConf(num_workers=1, cpus_per_worker=cores + 62))
-    assert many.startswith(f"1 worker asks for {cores + 62} CPUs, and this machine has {cores}")
+    assert many.startswith(f"1 worker requests {cores + 62} CPUs, and this machine has {cores}")
     each = sharing_notice(ScalingConf(num_workers=2, resources_per_worker={"CPU": cores}))
-    assert each.startswith(f"2 workers ask for {cores} CPUs each")
+    assert each.startswith(f"2 workers request {cores} CPUs each")
     assert sharing_notice(ScalingConf(num_workers=1, cpus_per_worker=cores)) is None
 
 
@@ -79,7 +79,7 @@ def test_threads_follow_the_cores_a_worker_really_has():
 
 def test_a_range_needs_room_for_its_smallest_number_only():
     check_feasible(ScalingConf(num_workers=Elastic(2, 9)), [{"CPU": 2}], "rtrain fit x")
-    with pytest.raises(NotEnoughResourcesError, match=r"asks for at least 3 workers \(3 CPU\)"):
+    with pytest.raises(NotEnoughResourcesError, match=r"requests at least 3 workers \(3 CPU\)"):
         check_feasible(ScalingConf(num_workers=Elastic(3, 9)), [{"CPU": 2}], "rtrain fit x")
 
 

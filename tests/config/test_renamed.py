@@ -66,8 +66,8 @@ class Whole:
 def test_each_old_key_gets_one_note():
     notes = notes_of_renamed({"trainer": {"width": 2.0}, "inner": {"size": 1}}, Whole())
     assert {note.partition(";")[0] for note in notes} == {
-        "inner.size is called inner.length now",
-        "trainer.width is called trainer.other.length now",
+        "inner.size was renamed to inner.length",
+        "trainer.width was renamed to trainer.other.length",
     }
 
 
@@ -97,7 +97,7 @@ def test_the_new_name_counts_where_both_are_set_and_a_note_says_so():
         composed = session.check()
     assert composed.conf.trainer.early_stopping.patience == 4
     (note,) = [one for one in composed.notices if "early_stopping_rounds" in one]
-    assert note.startswith("trainer.early_stopping_rounds has no effect: trainer.early_stopping.patience")
+    assert note.startswith("trainer.early_stopping_rounds has no effect: its new name, trainer.early_stopping.patience")
 
 
 def check(*words):

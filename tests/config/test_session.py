@@ -48,7 +48,7 @@ def test_a_config_may_name_data_beside_it_and_in_a_package(project):
     expected = {"a": str(project / "mine/x"), "b": str(Path(yaml.__file__).parent / "y")}
     assert check("mine/paths.yaml").resolved["vars"] == expected
     write("mine/odd.yaml", "trainer: {type: xgboost}\nvars: {b: '${package_dir:no_such_thing}'}\n")
-    assert "there is no installed package 'no_such_thing'" in refused("mine/odd.yaml")
+    assert "package 'no_such_thing' is not installed" in refused("mine/odd.yaml")
 
 
 def test_the_smoke_block_is_no_part_of_what_a_run_records(project):

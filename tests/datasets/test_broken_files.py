@@ -134,7 +134,7 @@ def test_what_is_no_file_is_refused(load, tmp_path, source, place):
     if place == "pipe":
         place = str(tmp_path / "pipe")
         os.mkfifo(place)
-    with pytest.raises(DatasetError, match="neither a file nor a folder"):
+    with pytest.raises(DatasetError, match="a device or a pipe"):
         load(source, **keys_of(source, place))
 
 

@@ -75,7 +75,7 @@ def test_a_mapping_names_files_globs_and_folders(tmp_path):
 
 def test_nothing_found_is_an_error(tmp_path):
     write(tmp_path, "x.txt")
-    with pytest.raises(DatasetError, match=r"holds no \.csv"):
+    with pytest.raises(DatasetError, match=r"contains no \.csv"):
         files_at(str(tmp_path), [".csv"])
     with pytest.raises(DatasetError, match="no file matches"):
         files_at(str(tmp_path / "*.csv"), [".csv"])
@@ -94,6 +94,13 @@ def test_only_a_compressed_table_is_guessed_to_be_larger_once_unpacked(name, is_
     write(tmp_path, name)
     file = tmp_path / name
     assert (CsvFormat(",").decoded_bytes(file, 1) > file.stat().st_size) == is_larger
+
+
+def test_a_glob_of_tables_of_another_format_is_refused_like_one_of_them(tmp_path):
+    write(tmp_path, "a.parquet")
+    with pytest.raises(DatasetError, match="can't read it") as caught:
+        files_at(f"{tmp_path}/*.parquet", [".csv"])
+    assert caught.value.hint == f"try: dataset=parquet 'dataset.path={tmp_path}/*.parquet'"
 
 
 @pytest.mark.parametrize("name", ["x.csv.xz", "x.csv.zip", "x.CSV.XZ"])

@@ -70,7 +70,7 @@ def test_infinite_targets_are_named(load, tmp_path, source, memory):
     y = np.append(np.arange(ROWS) / 3, np.inf)
     keys = {} if memory is None else {"memory": memory}
     path = written("csv" if source == "json" else source, tmp_path, y)
-    with pytest.raises(DatasetError, match=rf"rows.* row {ROWS + 1} has (y|label)=inf, but a target has to be finite"):
+    with pytest.raises(DatasetError, match=rf"rows.* row {ROWS + 1} has (y|label)=inf, but targets must be finite"):
         load("csv" if source == "json" else source, **path, **keys)
 
 
@@ -148,7 +148,7 @@ def test_different_numbers_are_classes_of_different_names(kind):
 
 def test_two_classes_of_one_name_are_refused():
     facts = {"task": "classification", "input_shape": (1,), "num_classes": 3, "num_rows": {}, "fingerprint": ""}
-    with pytest.raises(DatasetError, match="two classes that are called 'a'"):
+    with pytest.raises(DatasetError, match="two classes named 'a'"):
         DatasetInfo(name="x", memory="", memory_reason="", class_names=("a", "b", "a"), **facts)
 
 
@@ -166,7 +166,7 @@ def test_numbers_written_with_signs_are_no_classes_unless_asked_for(written):
     texts = pa.array([written.format(1000 + i) for i in range(30)])
     scan = LabelScan("y", "auto")
     scan.add(texts, "a", 0)
-    with pytest.raises(DatasetError, match=r"row 1 has y=.*: without '.', nearly all labels are numbers"):
+    with pytest.raises(DatasetError, match=r"row 1 has y=.*: without '.', almost all labels are numbers"):
         scan.labels()
     scan = LabelScan("y", "classification")
     scan.add(texts, "a", 0)

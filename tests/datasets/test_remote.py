@@ -92,7 +92,7 @@ def test_a_changed_file_is_copied_again_and_an_unchanged_one_is_not(served):
 
 def test_what_a_server_refuses_is_one_clear_error(load, served):
     folder, url, _ = served
-    with pytest.raises(DatasetError, match=r"dataset\.path: http://.*/no\.csv: the server answers 404"):
+    with pytest.raises(DatasetError, match=r"dataset\.path: http://.*/no\.csv: the server returned 404"):
         load("csv", path=f"{url}/no.csv", label="y")
     (folder / "secret.csv").write_text(CSV)
     assert fetch(f"{url}/secret.csv".replace("//", "//me:pass@"), "dataset.path").read_text() == CSV

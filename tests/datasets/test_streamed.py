@@ -131,7 +131,7 @@ def test_a_piece_that_has_other_rows_than_were_counted_is_named():
     split = split_of(100)
     split.counts = [37, 38, 26]
     split.num_rows = 101
-    with pytest.raises(DatasetError, match="37 rows of the split are there, but 38 were counted"):
+    with pytest.raises(DatasetError, match="the split has 37 rows, but 38 were counted"):
         list(split.batches(EpochPlan(rank=0, world_size=1, global_batch_size=8, seed=0)))
 
 

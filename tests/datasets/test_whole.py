@@ -130,7 +130,7 @@ def test_columns_can_be_chosen_and_taken_as_another_type(tmp_path):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_type_for_a_column_that_is_none_is_refused(project, name):
-    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'sise', which is no column") as caught:
+    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'sise', which is not a column") as caught:
         loaded(name, dtypes={"sise": "string"}, **SOURCES[name](project))
     assert "size" in caught.value.hint
 

@@ -42,7 +42,7 @@ def test_the_live_table_shows_what_trains_and_what_is_best(record):
     shown = out.getvalue()
     assert "000-abc  succeeded  eta=0  val/loss 0.5" in shown
     assert "001-abc  eta=1       2/4    val/loss 0.25" in shown
-    assert "2 of 4 over  0:00 so far  best val/loss 0.25 (001-abc)" in shown
+    assert "2 of 4 ended  0:00 so far  best val/loss 0.25 (001-abc)" in shown
     display.sweep_ended(record)
     assert "failed      002-abc  trainer.params.eta=2\n            ValueError: no luck" in out.getvalue()
     assert "copy        of 003-abc is NOT COMPLETE" in out.getvalue()
@@ -72,7 +72,7 @@ def test_a_terminal_of_few_lines_shows_the_summary_all_the_same(record):
     lines = out.getvalue().splitlines()
     lines = lines[[line.split()[0] for line in lines].index("trial") :]
     assert [line.split()[0] for line in lines[1:5]] == ["004-abc", "005-abc", "006-abc", "and"]
-    assert lines[5].startswith("2 of 7 over")
+    assert lines[5].startswith("2 of 7 ended")
 
 
 def test_names_are_as_short_as_can_be_told_apart(record):
@@ -98,9 +98,9 @@ def test_show_tells_failures_and_how_to_go_on(record, capsys):
     record.write()
     assert rtrain(["sweep", "show", str(record.folder)]) == 0
     shown = capsys.readouterr().out
-    assert "running, but by no process of this machine" in shown
+    assert "running, but in no process on this machine" in shown
     assert "ValueError: no luck" in shown
-    assert f"to go on: rtrain resume {record.folder}" in shown
+    assert f"to resume: rtrain resume {record.folder}" in shown
 
 
 def test_a_sweep_that_ends_with_trials_left_says_how_to_go_on(record):
@@ -146,7 +146,7 @@ def test_a_sweep_that_looks_for_nothing_says_that_no_trial_is_the_best(record, c
 
 def test_show_of_something_else_is_an_error(tmp_path, capsys):
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
-    assert f"{tmp_path} is no sweep" in capsys.readouterr().err
+    assert f"{tmp_path} is not a sweep" in capsys.readouterr().err
     (tmp_path / "000-abc").mkdir()
     for text in ("[1]", '{"schema_version": 1}', '{"schema_version": 1, "trials": [{"name": "x"}]}'):
         Path(tmp_path / "sweep.json").write_text(text)

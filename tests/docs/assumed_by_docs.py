@@ -157,7 +157,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/runs.md": {
         "rtrain runs stop last --wait": "needs a run that is running: tests/cli/runs/test_running.py",
-        "rtrain runs export s3://bucket/runs/resnet-sweep-330826 -o events.csv": "needs a store: tests/storage/test_s3_runs.py",
+        "rtrain runs export s3://bucket/runs/resnet-sweep-330826 -o events.csv": (
+            "needs a store: tests/storage/test_s3_runs.py"
+        ),
     },
     "docs/scripts.md": {"files": SCREEN},
     "docs/strategies.md": {

@@ -84,7 +84,7 @@ def test_the_same_crash_twice_without_progress_ends_the_run(run_dir):
     retries = Retries(FailureConf())
     assert retries.wait_after(ending, progress=False) is not None
     assert retries.wait_after(ending, progress=False) is None
-    assert "the same error came again" in retries.refusal
+    assert "the same error occurred again" in retries.refusal
 
 
 def test_who_resumes_a_run_hears_how_its_process_ended(run_dir):

@@ -40,7 +40,7 @@ def test_a_worker_that_spoke_before_its_end_is_told_by_its_own_words():
 
 def test_a_lost_machine_counts_more_than_a_dead_process():
     ending = ending_of([], [lost(0, "worker died"), lost(2, "node lost"), lost(3, "node lost")])
-    assert (ending.kind, ending.message) == ("node lost", "the machine of workers 2, 3 is gone")
+    assert (ending.kind, ending.message) == ("node lost", "the machine of workers 2, 3 was lost")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_memory_that_is_not_enough_is_known_by_the_words_of_every_framework(kind
     ending = ending_of([raised(0, kind, message, 1.0)], [])
     assert ending.kind == "out of memory"
     assert "trainer.batch_size" in ending.hint
-    assert ("of the GPU" in ending.hint) == ("CUDA" in message)
+    assert ("GPU memory" in ending.hint) == ("CUDA" in message)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_same_exception_twice_without_progress_ends_the_run():
     assert retries.wait_after(error, progress=True) is not None
     assert retries.wait_after(error, progress=True) is not None
     assert retries.wait_after(error, progress=False) is None
-    assert "the same error came again" in retries.refusal
+    assert "the same error occurred again" in retries.refusal
 
 
 def test_a_mistake_of_the_code_before_the_first_step_is_not_tried_again():
@@ -117,9 +117,9 @@ def test_an_error_of_the_code_is_a_mistake_unless_a_partner_or_memory_failed():
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("mat1 and mat2 shapes cannot be multiplied (32x7 and 64x10)", "Rows of 7 numbers reach a layer made for 64"),
+        ("mat1 and mat2 shapes cannot be multiplied (32x7 and 64x10)", "Rows of 7 numbers reach a layer for 64"),
         ("Given groups=1, weight of size [8, 3, 3, 3], expected input[2, 1, 8, 8] to have 3 channels, but got 1 "
-         "channels instead", "Images have 1 channels, the layer is made for 3"),
+         "channels instead", "Images have 1 channels, but the layer expects 3"),
         ("Target 10 is out of bounds.", "num_classes"),
         ("Expected all tensors to be on the same device, but found at least two devices", "tensor.to(x.device)"),
         ("element 0 of tensors does not require grad and does not have a grad_fn", "detach()"),

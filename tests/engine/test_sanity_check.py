@@ -65,7 +65,7 @@ LINEN = "rtrain.models.jax"
 OWN = "trainer.model={_target_: mine.Net}"
 WRONG = {
     "torch model type": ("mlp", ["model.hidden=[a]"], "trainer.model"),
-    "torch classes": ("mlp", ["model.num_classes=2"], "trainer.model.num_classes: the model gives (2,)"),
+    "torch classes": ("mlp", ["model.num_classes=2"], "trainer.model.num_classes: the model returns (2,)"),
     "torch shape": ("mlp", ["model.in_features=7"], "trainer.model: "),
     "torch own model": ("mlp", ["trainer.model={_target_: mine.Net, how: assert}"], "a mistake"),
     "torch optimizer": ("mlp", ["optimizer.lr=-1"], "trainer.optimizer.lr: "),
@@ -80,12 +80,12 @@ WRONG = {
     "torch metric": ("mlp", ["trainer.metrics.mine={_target_: mine.Metric}"], "trainer.metrics.mine"),
     "lightning optimizer": ("lightning", ["trainer.module={_target_: mine.Module, lr: -1}"], "trainer.module"),
     "lightning shape": ("lightning", ["trainer.module.in_features=7"], "trainer.module"),
-    "jax classes": ("jax", ["trainer.model.num_classes=2"], "trainer.model.num_classes: the model gives (2,)"),
+    "jax classes": ("jax", ["trainer.model.num_classes=2"], "trainer.model.num_classes: the model returns (2,)"),
     "jax model type": ("jax", ["trainer.model.channels=[a]"], "trainer.model"),
     "jax optimizer": ("jax", ["trainer.optimizer.learning_rate.init_value=a"], "trainer.optimizer"),
     "jax loss": ("jax", ["trainer.loss={_target_: optax.l2_loss}"], "trainer.loss"),
     "jax metric": ("jax", ["trainer.metrics.mine={_target_: jax.numpy.vdot}"], "trainer.metrics.mine"),
-    "keras classes": ("keras", ["trainer.model.num_classes=2"], "trainer.model.num_classes: the model gives (2,)"),
+    "keras classes": ("keras", ["trainer.model.num_classes=2"], "trainer.model.num_classes: the model returns (2,)"),
     "keras shape": ("keras", ["trainer.model.input_shape=[8,8,3]"], "trainer.model"),
     "keras optimizer": ("keras", ["trainer.optimizer.learning_rate=a"], "trainer.optimizer"),
     "keras metric": ("keras", ["trainer.metrics.mine={_target_: keras.metrics.R2Score}"], "trainer.metrics.mine"),
@@ -180,5 +180,5 @@ def test_a_look_leaves_streams_sockets_and_random_numbers_as_they_were(capsys):
 
 def test_a_model_that_is_too_large_is_tried_without_its_numbers(monkeypatch):
     monkeypatch.setattr("rtrain.trainers.torch.memory_limit.MOST_BYTES", 1000)
-    with pytest.raises(ConfigError, match=r"trainer.model.num_classes: the model gives \(2,\)"):
+    with pytest.raises(ConfigError, match=r"trainer.model.num_classes: the model returns \(2,\)"):
         rtrain.fit("mlp", [*FEW, "model.num_classes=2"])

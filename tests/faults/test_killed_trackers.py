@@ -125,7 +125,7 @@ def test_a_server_that_goes_away_and_returns_lacks_nothing(tmp_path):
         (run_dir,) = run_dirs(folder)
         assert_tracked(run_dir, server)
         said = Path(f"{folder}.log").read_text()
-        assert said.count("mlflow takes nothing") == 1
+        assert said.count("mlflow does not respond") == 1
         assert "LACKS" not in said
         stored = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(folder / "mlp")]
         assert not [path for path in stored if b"hunter2-very-secret" in path.read_bytes()]

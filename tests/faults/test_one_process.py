@@ -100,7 +100,7 @@ def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, se
     (run_dir,) = run_dirs(tmp_path / "runs")
     run_dir.rename(tmp_path / "elsewhere")
     code, log = child.wait(), (tmp_path / "runs.log").read_text()
-    assert f"{run_dir} was deleted or moved; it is made again" in log
+    assert f"{run_dir} was deleted or moved; it is created again" in log
     assert "Traceback" not in log
     if code == 1:  # something was being written at that moment
         assert "can't write the " in log
@@ -119,7 +119,7 @@ def test_a_terminal_that_goes_away(tmp_path, whole, seed, kind):
     assert Child(tmp_path / "runs", at=lost).wait() == 0, (tmp_path / "runs.log").read_text()
     (run_dir,) = run_dirs(tmp_path / "runs")
     assert_like(run_dir, whole[0])
-    noted = "goes nowhere from now on" in (run_dir / "logs" / "driver.log").read_text()
+    noted = "is discarded from now on" in (run_dir / "logs" / "driver.log").read_text()
     assert noted is (kind != "closed")
 
 

@@ -30,7 +30,7 @@ def test_a_trial_is_named_by_its_number(store):
     sweep = f"file://{store}/resnet-sweep-330826"
     assert stored_run(f"{sweep}/1").run_id == "001-4d4a7ab1"
     assert stored_run(f"{sweep}/0/").run_id == "000-4d4a7ab0"
-    with pytest.raises(ConfigError, match=f"{re.escape(sweep)}/7 is inside of a run, or of a sweep"):
+    with pytest.raises(ConfigError, match=f"{re.escape(sweep)}/7 is inside a run or sweep"):
         stored_run(f"{sweep}/7")
 
 

@@ -208,4 +208,4 @@ def test_what_is_exported_of_copies_can_be_chosen(runs, store, capsys):
 def test_a_run_of_a_store_is_no_sweep(runs, store, capsys):
     url = f"file://{store / runs[0]}"
     assert run(["sweep", "show", url]) == 2
-    assert f"{url} is no sweep" in capsys.readouterr().err
+    assert f"{url} is not a sweep" in capsys.readouterr().err

@@ -110,7 +110,7 @@ def test_several_runs_of_one_name_are_listed(runs, project):
     with pytest.raises(ConfigError) as error:
         find_run("0a1b")
     lines = error.value.message.split("\n")
-    assert lines[0] == "'0a1b' may be one of 2 runs:"
+    assert lines[0] == "'0a1b' matches 2 runs:"
     assert {line.split()[0] for line in lines[1:]} == {
         str(path.relative_to(project)) for path in (project / "runs").glob("*/*-0a1b")
     }

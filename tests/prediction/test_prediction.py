@@ -93,7 +93,7 @@ def test_columns_besides_the_features_may_have_other_names_and_types(trained, tm
     (tmp_path / "later.csv").write_text("\n".join(["number,a,b,colour", *rows]) + "\n")
     words = ["dataset=csv", f"dataset.path={tmp_path}/later.csv"]
     assert rtrain.evaluate(trained.path, [*words, "dataset.label=colour"])["accuracy"] == 1
-    with pytest.raises(ConfigError, match="names 'kind', which is no column"):
+    with pytest.raises(ConfigError, match="names 'kind', which is not a column"):
         rtrain.evaluate(trained.path, words)
     rtrain.predict(trained.path, tmp_path / "out.parquet", [*words, "dataset.dtypes={number: string}"])
     assert parquet.read_table(tmp_path / "out.parquet")["number"][-2:].to_pylist() == ["02", "A3"]
@@ -106,7 +106,7 @@ def test_columns_besides_the_features_may_have_other_names_and_types(trained, tm
 def test_words_that_would_prepare_rows_another_way_are_refused(trained, new_rows, tmp_path, word):
     with pytest.raises(ConfigError, match="has no effect: rows are prepared as in training"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}", word])
-    with pytest.raises(ConfigError, match="takes 'a' as string, but the model reads it as in training"):
+    with pytest.raises(ConfigError, match="reads 'a' as string, but the model reads it as in training"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}", "dataset.dtypes={a: string}"])
 
 
@@ -152,7 +152,7 @@ def test_a_checkpoint_finds_the_test_rows_of_its_run_again(tmp_path, words, memo
 )
 def test_words_that_would_mix_rows_of_training_into_the_test_are_refused(trained, word):
     for split in (None, "test"):
-        with pytest.raises(ConfigError, match=f"{word} makes other splits than training had"):
+        with pytest.raises(ConfigError, match=f"{word} makes different splits than in training"):
             rtrain.evaluate(trained.path, [word], split=split)
     path = trained.manifest.config["dataset"]["path"]
     with pytest.raises(ConfigError, match=f"{word} has no effect: all rows are read"):
@@ -180,13 +180,13 @@ def test_scores_to_start_from_count_for_new_rows_too(tmp_path):
     low, high = parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist()
     assert high - low == pytest.approx(10, rel=1e-4)
     csv.write_csv(pa.table({"a": [0.5]}), tmp_path / "none.csv")
-    with pytest.raises(ConfigError, match=r"none\.csv: dataset\.base_margin names 'start', which is no column"):
+    with pytest.raises(ConfigError, match=r"none\.csv: dataset\.base_margin names 'start', which is not a column"):
         rtrain.predict(run.path, tmp_path / "none.parquet", [f"dataset.path={tmp_path}/none.csv"])
 
 
 def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}"])
     assert (tmp_path / "out.csv").read_text() == "mine"
     rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}"], force=True)
@@ -203,18 +203,18 @@ def test_a_folder_gets_parts_and_is_replaced_only_if_it_holds_nothing_else(train
     rtrain.predict(trained.path, tmp_path / "whole.parquet", [path])
     found = pa.concat_tables([parquet.read_table(part) for part in parts])
     assert found.equals(parquet.read_table(tmp_path / "whole.parquet"))
-    with pytest.raises(ConfigError, match="holds predictions already"):
+    with pytest.raises(ConfigError, match="already contains predictions"):
         rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"])
     rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"], force=True)
     assert parquet.read_table(tmp_path / "out").num_rows == 3
     (tmp_path / "out" / "mine.txt").write_text("")
-    with pytest.raises(ConfigError, match=r"holds other files than predictions: mine\.txt"):
+    with pytest.raises(ConfigError, match=r"contains files that are not predictions: mine\.txt"):
         rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"], force=True)
 
 
 def test_a_column_that_the_output_would_hide_is_refused(trained, tmp_path):
     (tmp_path / "again.csv").write_text("id,a,b,prediction\nx,1,2,red\n")
-    with pytest.raises(ConfigError, match=r"'prediction' already(.|\n)*'dataset\.ids=\[id\]'"):
+    with pytest.raises(ConfigError, match=r"'prediction', which the output needs(.|\n)*'dataset\.ids=\[id\]'"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/again.csv"])
 
 
@@ -224,7 +224,7 @@ def test_columns_that_are_empty_at_first_are_text(trained, tmp_path):
     rtrain.predict(trained.path, tmp_path / "out.parquet", [f"dataset.path={tmp_path}/*.csv"])
     assert parquet.read_table(tmp_path / "out.parquet")["note"].to_pylist() == [None, "late"]
     (tmp_path / "1.csv").write_text("a,b,note\n1,2,7\n")
-    with pytest.raises(PredictionError, match=r"columns differ between the files"):
+    with pytest.raises(PredictionError, match=r"columns differ between the predicted files"):
         rtrain.predict(trained.path, tmp_path / "more.parquet", [f"dataset.path={tmp_path}/*.csv"])
 
 
@@ -279,7 +279,7 @@ def test_a_missing_feature_is_named_with_the_nearest_column(trained, tmp_path):
 
 
 def test_rows_without_labels_cannot_be_evaluated(trained, new_rows):
-    with pytest.raises(ConfigError, match=r"new\.csv: dataset\.label names 'kind', which is no column"):
+    with pytest.raises(ConfigError, match=r"new\.csv: dataset\.label names 'kind', which is not a column"):
         rtrain.evaluate(trained.path, [f"dataset.path={new_rows}"])
 
 
@@ -288,7 +288,7 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
     error = capsys.readouterr().err
     assert f"rtrain predict {trained.path} dataset.path=x.csv" in error
     assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
-    assert "follows dataset.*, scaling.* and cluster.* only" in capsys.readouterr().err
+    assert "use only dataset.*, scaling.* and cluster.*" in capsys.readouterr().err
     assert command(["predict", str(trained.path), "new.csv", "-o", str(tmp_path / "out.csv")]) == 2
     assert "dataset.path: new.csv does not exist" in capsys.readouterr().err
 
@@ -311,7 +311,7 @@ def test_a_prediction_says_which_checkpoint_it_is_by(trained, new_rows, tmp_path
 
 
 def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp_path):
-    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\nthere are: best, latest, epoch-"):
+    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\navailable: best, latest, epoch-"):
         rtrain.evaluate(trained.path, checkpoint="epoch-1")
     with pytest.raises(CheckpointError, match="does not exist"):
         rtrain.evaluate(tmp_path / "nowhere")
@@ -352,7 +352,7 @@ def test_raw_rows_go_through_the_preprocessors_of_the_checkpoint(tmp_path, memor
     assert found["mse"] == pytest.approx(run.metrics["test/l2"], rel=1e-5)
     assert rtrain.evaluate(run.path)["mse"] == pytest.approx(found["mse"])
     swapped = f"dataset.path={{train: {tmp_path}/test.csv, test: {tmp_path}/train.csv}}"
-    with pytest.raises(ConfigError, match="prepared by what its own train rows say"):
+    with pytest.raises(ConfigError, match="prepared from its own train rows"):
         rtrain.evaluate(run.path, [swapped], split="test")
     about = json.loads((run.best_checkpoint / "about.json").read_text())
     about["encoding"]["preprocessing"]["steps"][0]["type"] = "Chain"

@@ -60,13 +60,13 @@ def test_parts_are_measured_together_and_own_metrics_are_means():
     ],
 )
 def test_what_nothing_tells_apart_is_refused(predicted, labels):
-    with pytest.raises(PredictionError, match="nothing says which class is which") as caught:
+    with pytest.raises(PredictionError, match="the order of the classes is unknown") as caught:
         measured(predicted, labels)
     assert "metrics(batch)" in caught.value.hint
 
 
 def test_a_name_that_no_label_has_is_refused_by_itself():
-    with pytest.raises(PredictionError, match="returned 'yes', and none of these is a label: those are 'a', 'b'"):
+    with pytest.raises(PredictionError, match="returned 'yes', none of which is a label: labels are 'a', 'b'"):
         measured(["yes", "yes"], ["a", "b"])
 
 

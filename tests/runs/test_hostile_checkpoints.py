@@ -177,7 +177,7 @@ def test_what_could_do_more_than_compute_is_not_called(stolen, mark, target):
     evil = {"_target_": target, "_args_": [f"touch {mark}"]}
     for node in (evil, {"_target_": "torch.nn.Sequential", "_args_": [evil]}):
         rewrite(stolen, trainer__model=node)
-        with pytest.raises(RtrainError, match=r"trust=True|not allowed|no dotted path"):
+        with pytest.raises(RtrainError, match=r"trust=True|not allowed|not a dotted path"):
             rtrain.evaluate(stolen)
         assert not mark.exists()
 
@@ -281,7 +281,7 @@ def test_no_variable_of_the_environment_goes_into_an_address_of_a_stranger(stole
         rtrain.evaluate(stolen)
     assert "s3cret" not in str(raised.value)
     (tmp_path / "mine.csv").write_text("y\n1\n")
-    with pytest.raises(DatasetError, match="rows of another kind"):  # it gets as far as the user's own file
+    with pytest.raises(DatasetError, match="another kind of rows"):  # it gets as far as the user's own file
         rtrain.evaluate(stolen, [f"dataset.path={tmp_path}/mine.csv"])
 
 
@@ -399,7 +399,7 @@ def test_weights_of_another_run_are_no_pipe(stolen, tmp_path):
 def test_what_says_nothing_of_itself_is_no_checkpoint(stolen, text):
     (stolen / "about.json").write_text(text)
     recorded(stolen)
-    with pytest.raises(CheckpointError, match="no checkpoint to predict with"):
+    with pytest.raises(CheckpointError, match="not a checkpoint to predict with"):
         rtrain.evaluate(stolen)
 
 

@@ -57,7 +57,7 @@ NAMES = ["../../victim", "..", "/etc", "a/b", "", 3, None, ["x"]]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_manifest_names_no_checkpoint_elsewhere(run, name):
     change(run / "manifest.json", checkpoints=[{"name": name, "step": 1}])
-    with pytest.raises(RtrainError, match="is no name of a checkpoint"):
+    with pytest.raises(RtrainError, match="is not the name of a checkpoint"):
         Run.load(run)
 
 
@@ -109,9 +109,9 @@ def test_a_record_that_lists_a_file_elsewhere_is_damaged(run, name):
     folder = all_checkpoints(run)[-1]
     (folder / "link").symlink_to(run.parent / "victim" / "thesis.txt")
     change(folder / RECORD_NAME, files={name: {"size_bytes": 11, "sha256": "0" * 64}})
-    with pytest.raises(CheckpointError, match="lies elsewhere"):
+    with pytest.raises(CheckpointError, match="is outside its folder"):
         check_whole(folder)
-    assert any("lies elsewhere" in finding.detail for finding in verify_run(run))
+    assert any("is outside its folder" in finding.detail for finding in verify_run(run))
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_unknown_keys_of_a_newer_manifest_are_left_out(tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path):
-    with pytest.raises(RtrainError, match="is no run directory"):
+    with pytest.raises(RtrainError, match="is not a run directory"):
         Run.load(tmp_path)
 
 
@@ -171,6 +171,6 @@ def test_a_path_that_is_no_run_leads_to_the_newest_run_near(place, tmp_path, mon
         run.mkdir(parents=True)
         a_manifest().write(run)
         os.utime(run / "manifest.json", (number, number))
-    with pytest.raises(RtrainError, match="is no run directory") as caught:
+    with pytest.raises(RtrainError, match="is not a run directory") as caught:
         read_manifest(Path(place))
     assert caught.value.hint.endswith(": runs/a/new")

@@ -82,7 +82,7 @@ def test_what_comes_after_the_end_is_ignored(tmp_path, record, caplog):
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     recorder.accept(record)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    told = [] if record is LOG else [f"{tmp_path} is over; a late {type(record).__name__} is ignored"]  # it was shown
+    told = [] if record is LOG else [f"{tmp_path} has ended; a late {type(record).__name__} is ignored"]  # it was shown
     assert caplog.messages == told
 
 

@@ -70,7 +70,7 @@ def test_processes_that_tag_a_run_together_lose_nothing(tmp_path, start):
 
 
 def test_a_folder_that_can_not_be_written_is_an_error(tmp_path):
-    with pytest.raises(RunDirError, match="can label it"):
+    with pytest.raises(RunDirError, match="requires write permission"):
         change_labels(tmp_path / "nowhere", lambda labels: labels.tagged(["a"]))
 
 

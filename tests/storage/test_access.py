@@ -24,7 +24,7 @@ def test_a_small_file_is_written_read_and_deleted(broken, s3):
         ("s3://box/all", [Fault(status=403, what="GET|HEAD")], r"is refused"),
         ("s3://box/all", [Fault(status=403, what="DELETE")], r"is refused .*DeleteObject"),
         ("s3://box/all", [Fault(status=503)], r"fails at http://127.* SLOW_DOWN"),
-        ("s3://box/all?nonsense=1", [], r"the options of an s3 URL are .*, not nonsense"),
+        ("s3://box/all?nonsense=1", [], r"an s3 URL has no option nonsense"),
         ("nonsense://box/all", [], r"run\.storage: nonsense://box/all can't be used"),
         ("gcs2://box", [], r"can't be used"),
         ("az://box/all", [], r"AZURE_STORAGE_ACCOUNT is not set"),

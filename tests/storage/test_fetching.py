@@ -113,7 +113,7 @@ def test_a_record_that_names_a_file_elsewhere_is_damaged(copied, s3, tmp_path, t
     s3.put("box", {key: json.dumps(record).encode()})
     fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "deep" / "er" / "again", told.append)
     assert not list(tmp_path.rglob("out.bin"))
-    assert "lies elsewhere" in told[0]
+    assert "is outside its folder" in told[0]
     assert len(Run.load(tmp_path / "deep" / "er" / "again").checkpoints) == 2
 
 
@@ -156,7 +156,7 @@ def test_a_run_in_a_store_is_verified(copied, s3, capsys):
     capsys.readouterr()
     assert command(["runs", "verify", url]) == 1
     told = capsys.readouterr().out
-    assert f"damaged     checkpoints/{newest}/model.bin  (its content is not what was written)" in told
+    assert f"damaged     checkpoints/{newest}/model.bin  (its content has changed)" in told
     assert f"missing     checkpoints/{copied.checkpoints()[0]}/parts/0.bin" in told
     assert "unfinished  checkpoints/epoch-0000-step-00000009" in told
     assert f"{url}: 2 lost, 1 to note" in told

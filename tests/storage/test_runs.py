@@ -77,8 +77,8 @@ def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, tmp_path):
     ("url", "message"),
     [
         ("s3://nobox/runs", r"run\.storage: s3://nobox/runs does not exist"),
-        ("runs/elsewhere", r"run\.storage[\s\S]* is a URL, such as s3://bucket/runs"),
-        ("https://host/runs", r"run\.storage[\s\S]* nothing can be written to a web page"),
+        ("runs/elsewhere", r"run\.storage[\s\S]* must be a URL, such as s3://bucket/runs"),
+        ("https://host/runs", r"run\.storage[\s\S]* not of a web page"),
     ],
 )
 def test_nothing_is_trained_without_the_store(words, tmp_path, url, message):
@@ -175,7 +175,7 @@ def test_a_run_is_resumed_by_its_url(words, whole, tmp_path):
 
 
 def test_nothing_to_go_on_with_is_told(words):
-    with pytest.raises(ConfigError, match=r"run\.resume=must, but there is no unfinished run"):
+    with pytest.raises(ConfigError, match=r"run\.resume=must is set, but there is no unfinished run"):
         rtrain.fit("xgboost", [*words, "run.resume=must"])
 
 
@@ -202,7 +202,7 @@ def test_a_process_that_is_killed_with_its_machine_goes_on_elsewhere(start, word
     broken.faults.clear()
     done = finished(tmp_path, "fit", "xgboost", *words, "trainer.num_boost_round=300", "run.resume=must")
     assert done.returncode == 0, done.stderr
-    assert "looking whether another machine works on" in done.stderr
+    assert "checking whether another machine uses" in done.stderr
     (path,) = (tmp_path / "runs").glob("*/*/manifest.json")
     run = rtrain.Run.load(path.parent)
     assert run.manifest.resumes[0]["status_before"] == "running"
@@ -215,7 +215,7 @@ def test_a_store_that_falls_silent_does_not_keep_the_process(words, broken, tmp_
     began = time.monotonic()
     done = finished(tmp_path, "fit", "xgboost", *words, "run.storage_timeout_seconds=2")
     assert done.returncode == 1, done.stderr
-    assert "lacks 2 checkpoints (it took nothing for 2 seconds)" in done.stderr
+    assert "lacks 2 checkpoints (it accepted nothing for 2 seconds)" in done.stderr
     # A request that waits for its answer can't be left before it is given up, half a minute later.
     assert time.monotonic() - began < 60
 

@@ -173,7 +173,7 @@ class BoostingTests:
         [
             (
                 ["dataset.name=linnerud", "dataset.target=Weight"],
-                r"grown on other data: input_shape was \(10,\), and is \(3,\)",
+                r"trained on other data: input_shape was \(10,\), but is \(3,\)",
             ),
             (["+trainer.params.objective={poisson}"], "its trees are for the objective .*, not .*poisson"),
         ],
@@ -228,7 +228,7 @@ class BoostingTests:
         [
             ({"params": {"monotone_constraints": {"widht": 1}}}, "no feature 'widht'.\ndid you mean: width"),
             ({"params": {"monotone_constraints": [1]}}, "has 1 numbers, but real has 2 features"),
-            ({"params": {"monotone_constraints": {"color": 1}}}, "'color' is a category"),
+            ({"params": {"monotone_constraints": {"color": 1}}}, "'color' is categorical"),
             ({"params": {"interaction_constraints": [[0, 7]]}}, "no feature 7"),
             ({"params": {"interaction_constraints": ["width"]}}, "list of lists"),
             ({"params": {"eta": 0.1, "learning_rate": 0.2}}, "eta and learning_rate are the same parameter"),

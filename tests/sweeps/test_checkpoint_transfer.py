@@ -90,7 +90,7 @@ def test_values_that_nothing_was_trained_with_are_no_trial_s(capsys):
         made_by = rates_of(Run.load(folder / one["name"]))
         assert one["overrides"] == [f"trainer.train_loop_config.rate={made_by[-1]}"]
         assert one["values"] == [sum(made_by)]
-    assert "trained nothing after it took" in capsys.readouterr().err
+    assert "did not train after taking" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("every", [2, 100])
@@ -99,7 +99,7 @@ def test_loops_with_fewer_checkpoints_than_pauses_come_to_their_end(every, capsy
     data, folder = sweep(*POPULATION, "num_workers=0", f"trainer.train_loop_config.every={every}")
     assert [one["status"] for one in data["trials"]] == ["succeeded", "succeeded"]
     assert [len(one["lineage"]) > 0 for one in data["trials"]] == [every == 2, False]
-    assert ("has no whole checkpoint" in capsys.readouterr().err) == (every == 100)
+    assert ("has no complete checkpoint" in capsys.readouterr().err) == (every == 100)
     assert Run.load(folder / data["trials"][0]["name"]).manifest.step == 8
 
 
@@ -188,7 +188,7 @@ def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(m
     assert rtrain(["sweep", "show", str(folder)]) == 0
     best = data["trials"][data["best"]]
     shown = capsys.readouterr().out.splitlines()
-    assert ("went on from other trials' checkpoints" in shown[-2]) == bool(best["lineage"])
+    assert ("continued from other trials' checkpoints" in shown[-2]) == bool(best["lineage"])
     assert best["overrides"][0] in shown[-1]
     assert verify_run(run.path) == []
 

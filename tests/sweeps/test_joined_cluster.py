@@ -84,7 +84,7 @@ class Sweeping:
 @pytest.mark.slow
 def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine_comes(cluster, other, tmp_path):
     sweeping = Sweeping("num_workers=1", f"run.root_dir={tmp_path}")
-    sweeping.wait_for("waits: others hold the cluster")
+    sweeping.wait_for("is pending")
     node = add_node(cluster)
     assert sweeping.end() == ["succeeded"] * 2
     assert len([text for text in sweeping.told.notices if "waits" in text]) == 1, sweeping.told.notices
@@ -100,7 +100,7 @@ def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, m
     )  # as when it is seen too late
     node = add_node(cluster)
     sweeping = Sweeping("num_workers=2", f"run.root_dir={tmp_path}", "scaling.start_timeout_seconds=3")
-    sweeping.wait_for("others took its room")
+    sweeping.wait_for("others took its resources")
     ray.kill(other)
     assert sweeping.end() == ["succeeded"] * 2
     cluster.remove_node(node)

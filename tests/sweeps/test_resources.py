@@ -51,7 +51,7 @@ def test_a_trial_that_its_strategy_keeps_out_is_refused_before_any_starts():
         trials = session.trials(None)
         one, two = (trials.plan(number, (value,)).composed for number, value in enumerate("12"))
         checks.check(one)
-        with pytest.raises(NotEnoughResourcesError, match=r"2 workers don't fit as STRICT_SPREAD wants .* 1 node"):
+        with pytest.raises(NotEnoughResourcesError, match=r"2 workers can't be placed with STRICT_SPREAD.* 1 node"):
             checks.check(two)
 
 

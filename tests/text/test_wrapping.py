@@ -90,7 +90,7 @@ def test_a_narrower_terminal_leaves_less_room(monkeypatch):
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize(
-    "before", ["note: nothing is left to train. To train on: ", "  a hint, twice indented, with a command: "]
+    "before", ["note: nothing is left to train. To continue training: ", "  a hint, twice indented, with a command: "]
 )
 def test_a_command_at_the_end_of_a_sentence_gets_lines_of_its_own(before, width):
     words = ["rtrain", "resume", "runs/mlp/2026-11-01_12-00-00-c5e7", "trainer.max_epochs=60", "run.name=a b"]

@@ -50,7 +50,7 @@ error: KeyError: 'row'
   >   11 | return self.compute(batch, {"rows": 1}["rows" if index < 3 else "row"])
          |                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   more frames: 30 (22 of lightning, 4 of torch, 4 of rtrain)
-The whole traceback is in RUN/logs/worker-0.log
+The full traceback is in RUN/logs/worker-0.log
 """,
     ),
     "tensorflow": (

@@ -71,7 +71,7 @@ def test_it_trains_or_one_error_names_the_model_and_the_shape(tmp_path, trainer,
         assert error.hint or "failed: " in error.message  # in the library's own words
         said = f"{error.message} {error.hint}"
         assert any(word in said for word in (str(data.info.input_shape), "numbers per row", "shape", "such rows")), said
-        assert name in said or "the model gives" in said or "trainer.model" in said
+        assert name in said or "the model returns" in said or "trainer.model" in said
     assert trained == fitting - ({"tokens"} if task == "regression" else set())
 
 

@@ -104,7 +104,7 @@ error: ModuleNotFoundError: No module named 'not_there_at_all'
   more frames: 5 of rtrain
 try: pip install not_there_at_all
 or check the spelling of the import
-The whole traceback is in RUN/logs/worker-0.log
+The full traceback is in RUN/logs/worker-0.log
 """,
     "shape": """
 error: RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)
@@ -113,7 +113,7 @@ error: RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)
   --> own.py:7 in loop
   >    7 | step(config["how"])
   more frames: 5 of rtrain
-Rows of 4 numbers reach a layer made for 5: change the layer's in_features, or reshape before it.
+Rows of 4 numbers reach a layer for 5: change the layer's in_features, or reshape before it.
 """,
     "lines": """
 error: ValueError: first
@@ -145,7 +145,7 @@ error: RuntimeError: late
   --> own.py:39 in forward
   >   39 | raise RuntimeError("late")
   more frames: 13 (11 of rtrain, 2 of torch)
-The whole traceback is in RUN/logs/worker-0.log
+The full traceback is in RUN/logs/worker-0.log
 """,
     ),
     "objective": (
@@ -284,7 +284,7 @@ def test_in_python_a_wrong_config_is_short_and_has_no_run(project, verb):
 
 
 def test_a_notebook_shows_the_first_lines_of_a_long_message():
-    error = ConfigError("\n".join(f"key_{number} is wrong" for number in range(30)), "Leave them out.")
+    error = ConfigError("\n".join(f"key_{number} is wrong" for number in range(30)), "Remove these rows.")
     shown = error._render_traceback_()
     assert len(shown) == 15
     assert shown[0] == "ConfigError: key_0 is wrong"

@@ -81,7 +81,7 @@ def test_a_finished_run_is_extended(whole, tmp_path):
 )
 def test_a_run_whose_schedule_is_as_long_as_the_run_is_not_extended(tmp_path, config, keys, key):
     run = fit(tmp_path, "trainer.max_epochs=1", "dataset.limit=100", *keys, config=config)
-    with pytest.raises(ConfigError, match=rf"{key} follows from its length:\n  trainer.max_epochs: 1 -> 2"):
+    with pytest.raises(ConfigError, match=rf"{key} depends on its length:\n  trainer.max_epochs: 1 -> 2"):
         rtrain.resume(run.path, ["trainer.max_epochs=2"])
 
 
@@ -101,7 +101,7 @@ def test_a_run_is_not_made_shorter_than_it_is(tmp_path, config, key, unit):
         config, ["num_workers=0", f"run.root_dir={tmp_path}", f"trainer.{key}=3", *rows, *online, *endless]
     )
     before = files_of(run.path)
-    with pytest.raises(ConfigError, match=rf"has trained 3 {unit} already: trainer\.{key}=2 would end it before that"):
+    with pytest.raises(ConfigError, match=rf"has already trained 3 {unit}: trainer\.{key}=2 would end it before that"):
         rtrain.resume(run.path, [f"trainer.{key}=2"])
     assert files_of(run.path) == before
 
@@ -212,15 +212,15 @@ def test_auto_leaves_a_run_alone_that_another_process_works_on(begun, tmp_path):
 
 def test_a_new_run_does_not_take_the_folder_of_another(begun, tmp_path):
     taken = begun.path.rename(tmp_path / "my run")
-    with pytest.raises(ConfigError, match=rf"holds a run already.\nGo on with it: rtrain resume '{taken}'\."):
+    with pytest.raises(ConfigError, match=rf"already contains a run.\nTo resume it: rtrain resume '{taken}'\."):
         fit("ignored", f"hydra.run.dir={taken}")
     assert Run.load(taken).manifest == begun.manifest
 
 
 def test_what_is_no_run_can_not_go_on(tmp_path, capsys):
     assert command(["resume", str(tmp_path / "nothing")]) != 0
-    assert "is no run directory" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="is no run directory"):
+    assert "is not a run directory" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="is not a run directory"):
         fit(tmp_path, f"run.resume={tmp_path}")
 
 
@@ -243,8 +243,8 @@ def test_a_run_that_goes_on_needs_the_one_it_began_with_no_more(whole, tmp_path)
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["model.hidden=[7]"], "does not hold the weights of this model"),
-        (["config=sklearn"], "the sklearn trainer can't begin with the weights of another run"),
+        (["model.hidden=[7]"], "does not contain the weights of this model"),
+        (["config=sklearn"], "the sklearn trainer can't start with the weights of another run"),
         (["config=xgboost"], "was written by the trainer torch, not xgboost"),
         (["config=jax"], "was written by the trainer torch, not jax"),
         (["run.init_from=nowhere"], "nowhere does not exist"),

@@ -1,4 +1,4 @@
-"""``rtrain completion SHELL``: the scripts that switch tab completion on."""
+"""``rtrain completion SHELL``: the scripts for tab completion."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ SCRIPTS = {Shell.bash: BASH, Shell.zsh: ZSH, Shell.fish: FISH}
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")]) -> None:
-    """Print the script that switches tab completion on; its first lines say where to put it."""
+    """Print the script for tab completion. Its first lines explain how to install it."""
     typer.echo(SCRIPTS[shell], nl=False)

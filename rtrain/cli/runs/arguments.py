@@ -21,5 +21,5 @@ FoldersOrUrls = Annotated[
     typer.Argument(metavar="FOLDER", help="Folders, or URLs; by default runs, multirun and each run.root_dir."),
 ]
 Where = Annotated[
-    str | None, typer.Option("--where", "-w", help="Only these: 'val/accuracy > 0.9 and started > \"3 days ago\"'")
+    str | None, typer.Option("--where", "-w", help="Filter: 'val/accuracy > 0.9 and started > \"3 days ago\"'")
 ]

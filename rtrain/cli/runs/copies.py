@@ -37,7 +37,9 @@ def verify(run: Run) -> None:
 
 def upload(
     run: Run,
-    to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Upload to this URL instead of run.storage, e.g. s3://bucket/runs.")
+    ] = None,
 ) -> None:
     """Complete the copy of RUN, or of a sweep, in run.storage.
 
@@ -51,7 +53,7 @@ def upload(
     folder = existing_run(run)
     send = upload_sweep if is_sweep(folder) else upload_run
     url, ending = send(folder, to, _note)
-    say(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
+    say(f"{url}: " + ("complete" if ending.complete else f"incomplete: {ending.error}"))
     if not ending.complete:
         raise typer.Exit(1)
 
@@ -60,11 +62,13 @@ def fetch(
     url: Annotated[
         str, typer.Argument(help="The copy of a run or sweep: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")
     ],
-    into: Annotated[Path | None, typer.Argument(help="The run directory to make; by default runs/<name>/<id>.")] = None,
+    into: Annotated[
+        Path | None, typer.Argument(help="The run directory to create; by default runs/<name>/<id>.")
+    ] = None,
 ) -> None:
-    """Make a run directory of a copy in a store, or the folder of a sweep.
+    """Download the copy of a run or sweep from its store into a run directory.
 
-    It gets the record, the latest checkpoint and the best one. The run may still be running elsewhere.
+    The record, the latest checkpoint and the best one are downloaded. The run may still be running elsewhere.
     """
     from rtrain.storage.fetching import fetch_run, stored_run
     from rtrain.sweeps.record.remote import copy_here

@@ -13,7 +13,9 @@ from rtrain.process.terminal import say
 
 
 def export(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=f"{RUN_OR_URL_HELP} None: all.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN", help=f"{RUN_OR_URL_HELP} Default: all runs.")
+    ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .parquet or .csv file.")],
     where: Where = None,
@@ -21,7 +23,7 @@ def export(
 ) -> None:
     """Write all events of runs as one table.
 
-    It has a row for each report, and a column for each metric.
+    The table has a row for each report and a column for each metric.
     """
     from rtrain.history.export import export_events
     from rtrain.history.listing import chosen_rows

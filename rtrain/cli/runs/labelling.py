@@ -26,7 +26,7 @@ def tag(
     from rtrain.history.labelling import existing_place, relabel, row_at
 
     if not all(one.strip() for one in tags or ()):
-        raise ConfigError("a tag has letters.", to_try(shlex.join(["rtrain", "runs", "tag", run, "good"])))
+        raise ConfigError("a tag can't be empty.", to_try(shlex.join(["rtrain", "runs", "tag", run, "good"])))
     place = existing_place(run)
     row = row_at(place)
     there = [one for one in remove or () if one in row.get("tags")]
@@ -40,9 +40,11 @@ def tag(
 
 def note(
     run: RunOrUrl,
-    text: Annotated[str | None, typer.Argument(help="The note, in place of the one before; '' for none.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(help="The note, which replaces the previous one; '' removes it.")
+    ] = None,
 ) -> None:
-    """Write a note on RUN, or print the one it has."""
+    """Write a note on RUN, or print its note."""
     from rtrain.history.labelling import existing_place, relabel, row_at
 
     place = existing_place(run)

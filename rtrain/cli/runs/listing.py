@@ -13,7 +13,7 @@ from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.process.terminal import check_written, say, say_as_it_is
 
-Trials = Annotated[bool, typer.Option("--trials", "-t", help="List each trial of a sweep; --where does so anyway.")]
+Trials = Annotated[bool, typer.Option("--trials", "-t", help="List each trial of a sweep; --where implies it.")]
 
 
 class Mode(StrEnum):
@@ -28,18 +28,18 @@ def ls(
     *,
     where: Where = None,
     sort: Annotated[
-        str | None, typer.Option("--sort", "-s", help="Sort by a field; -FIELD: the largest first.")
+        str | None, typer.Option("--sort", "-s", help="Sort by a field; -FIELD sorts in descending order.")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", "-c", help="Fields to show: lr,seed; +seed: one more.")
+        str | None, typer.Option("--columns", "-c", help="Fields to show: lr,seed; +seed adds a field.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Most rows; 0 for all.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows; 0 for all.")] = 50,
     trials: Trials = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all facts as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all fields as JSON.")] = False,
 ) -> None:
-    """List runs and sweeps, the newest first.
+    """List runs and sweeps, newest first.
 
-    What differs between their configs is shown as far as the terminal is wide.
+    Config keys that differ between them are shown as far as they fit the terminal.
     """
     from rtrain.history.choosing import ordered
     from rtrain.history.listing import chosen_rows
@@ -59,7 +59,7 @@ def ls(
     else:
         say(_nothing(folders or (), where), err=True)
     if len(rows) > len(some):
-        say(f"{len(rows) - len(some):,} more: -n 0 lists all, --where some.", err=True)
+        say(f"{len(rows) - len(some):,} more: list all with -n 0, or filter with --where.", err=True)
     check_written()
 
 
@@ -69,18 +69,22 @@ def _nothing(folders: Sequence[object], where: str | None) -> str:
     if where is not None:
         return "no run matches --where."
     below = ", ".join(map(str, folders or default_folders()))
-    return f"no runs below {below}." if below else "no runs here: there is no folder 'runs'. Name one that holds runs."
+    return (
+        f"no runs below {below}."
+        if below
+        else "no runs here: there is no folder 'runs'. Name a folder that contains runs."
+    )
 
 
 def best(
     folders: FoldersOrUrls = None,
     *,
     where: Where = None,
-    metric: Annotated[str | None, typer.Option("--metric", "-m", help="Judge by this metric.")] = None,
-    mode: Annotated[Mode | None, typer.Option("--mode", help="Whether less or more is better.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, the best first.")] = 5,
+    metric: Annotated[str | None, typer.Option("--metric", "-m", help="Rank runs by this metric.")] = None,
+    mode: Annotated[Mode | None, typer.Option("--mode", help="Whether lower or higher is better.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of runs to list.")] = 5,
 ) -> None:
-    """List the best runs and trials, the best first."""
+    """List the best runs and trials, best first."""
     from rtrain.displays.history.table import table_lines
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.choosing import best_rows, find_goal
@@ -98,7 +102,7 @@ def best(
     others = [name for name in map(goal.fact, found[:limit]) if name not in (None, "best")]
     extra = f"+{others[0]}" if others else None
     show(table_lines(found[:limit], extra, line_width()))
-    say(f"\nthe best one: {found[0].place if is_url(found[0].place) else shown(found[0].path)}")
+    say(f"\nbest: {found[0].place if is_url(found[0].place) else shown(found[0].path)}")
     check_written()
 
 

@@ -26,7 +26,8 @@ def rm(
 ) -> None:
     """Remove runs, or only their checkpoints.
 
-    It lists them and asks first. A run that is running is never removed. --where finds neither sweeps nor their trials.
+    The runs are listed, and removed after confirmation. A running run is never removed. --where finds neither sweeps
+    nor trials.
     """
     from rtrain.history.index import read_row
     from rtrain.history.listing import chosen_rows
@@ -35,13 +36,13 @@ def rm(
     from rtrain.history.removal import bytes_of, check_free, remove_checkpoints, remove_run
 
     if bool(runs) == bool(where):
-        raise ConfigError("which runs? Name them, or say what they have to fulfil.", f"  {EXAMPLES}")
+        raise ConfigError("no runs are given: name them, or filter with --where.", f"  {EXAMPLES}")
     if where:
         rows = [row for row in chosen_rows(where=where) if row.kind == "run" and row.status != "running"]
     else:
         rows = [read_row(folder) for folder in dict.fromkeys(existing_run(one) for one in runs or ())]
     if not rows:
-        say("no run fulfils that.")
+        say("no run matches --where.")
         return
     check_free(rows)
     sizes = [bytes_of(row.path / "checkpoints" if checkpoints and row.kind != "sweep" else row.path) for row in rows]
@@ -58,11 +59,11 @@ def gc(
     folders: Folders = None,
     *,
     set_aside: Annotated[
-        bool, typer.Option("--set-aside", help="Also runs that rtrain has renamed to .damaged-... or .older-...")
+        bool, typer.Option("--set-aside", help="Also remove runs that rtrain renamed to .damaged-... or .older-...")
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Remove what killed processes left half written.
+    """Remove incomplete files that killed processes left behind.
 
     These are temporary files, incomplete checkpoints and runs whose removal was interrupted.
     """
@@ -71,7 +72,7 @@ def gc(
 
     found = find_leftovers(folders or (), set_aside=set_aside)
     if not found:
-        say("nothing is left over.")
+        say("nothing to remove.")
         return
     sizes = [bytes_of(one.path) for one in found]
     for one, size in zip(found, sizes, strict=True):
@@ -92,7 +93,7 @@ def _ask(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError("nothing was removed: there is no terminal to ask on.", "Without a question: --yes")
+        raise ConfigError("nothing was removed: there is no terminal for the question.", "Skip the question: --yes")
     print(printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         say("nothing was removed.", err=True)

@@ -60,7 +60,9 @@ def _attach_to_sweep(sweep: Watched) -> bool:
     if not could_say:
         place = shown(sweep.folder)
         why = (
-            "nothing of this sweep was copied for two minutes" if is_url(place) else "the process of this sweep is gone"
+            "the copy of this sweep was not updated for two minutes"
+            if is_url(place)
+            else "the process of this sweep no longer exists"
         )
         command = shlex.join(["rtrain", "resume", place])
         say(f"{why}: it was killed, or its machine went down\n{to_try(command)}", err=True)
@@ -70,11 +72,11 @@ def _attach_to_sweep(sweep: Watched) -> bool:
 def stop(
     run: Run,
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
 ) -> None:
     """Ask RUN to save a checkpoint and end.
 
-    It can be resumed later. Of a sweep, all trials end, and no other one starts.
+    It can be resumed later. For a sweep, all trials end and no other trial starts.
     """
     from rtrain.history.index import read_row
     from rtrain.history.references import existing_run
@@ -89,10 +91,11 @@ def stop(
 
 def reproduce(
     run: RunOrUrl,
-    overrides: Annotated[list[str] | None, typer.Argument(help="What is to change all the same: num_workers=0")] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(help="Config changes for the new run: num_workers=0")] = None,
     *,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run what the config of RUN names, even if another account wrote it.")
+        bool,
+        typer.Option("--trust", help="Run the code that the config of RUN names, even if another account wrote it."),
     ] = False,
 ) -> None:
     """Train RUN again, and compare the metrics.

@@ -16,7 +16,7 @@ from rtrain.text.printable import printable
 def show(run: RunOrUrl) -> None:
     """Show how RUN ended, its metrics, checkpoints and timings.
 
-    Of a sweep, show its trials, the best first, and which parameters mattered.
+    For a sweep, show its trials, best first, and which parameters mattered.
     """
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.opening import opened
@@ -38,11 +38,11 @@ def compare(
     runs: RunsOrUrls,
     *,
     metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Draw the curves of this metric.")] = None,
-    all_keys: Annotated[bool, typer.Option("--all", help="Show keys, too, that only some of the runs have.")] = False,
+    all_keys: Annotated[bool, typer.Option("--all", help="Also show keys that only some of the runs have.")] = False,
 ) -> None:
-    """Compare runs: what differs, and what came of it.
+    """Compare runs: their differences and their results.
 
-    Shown are the config, the environment, the code, the data, the results, and curves drawn over each other.
+    The comparison covers config, environment, code, data, results and metric curves.
     """
     from rtrain.displays.history.comparison import MOST, comparison_lines
     from rtrain.displays.history.texts import line_width, show
@@ -61,15 +61,13 @@ def compare(
 def logs(
     run: RunOrUrl,
     *,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print what is written until the run is over.")
-    ] = False,
-    rank: Annotated[int | None, typer.Option("--rank", "-r", min=0, help="Print what this worker printed.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the run ends.")] = False,
+    rank: Annotated[int | None, typer.Option("--rank", "-r", min=0, help="Print the output of this worker.")] = None,
     lines: Annotated[int | None, typer.Option("--lines", "-n", min=0, help="Only the last lines.")] = None,
 ) -> None:
     """Print the log of RUN.
 
-    It is what rtrain reported; with --rank, what the code of a worker printed.
+    The log holds what rtrain reported. With --rank, print the output of a worker instead.
     """
     from rtrain.history.opening import opened_run
     from rtrain.history.running.log_files import followed, last_lines, log_name

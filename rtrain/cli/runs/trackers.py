@@ -17,14 +17,14 @@ Keys = Annotated[
 def sync(
     run: Run, keys: Keys = None, *, to: Annotated[str, typer.Option(metavar="LOGGER", help="csv, mlflow, ...")]
 ) -> None:
-    """Send RUN, or each trial of a sweep, to a tracker, as far as it lacks it."""
+    """Send RUN, or each trial of a sweep, to a tracker. Data that the tracker has is not sent again."""
     from rtrain.history.references import existing_run
     from rtrain.sync import sync as send
 
     for run_dir in send(
         existing_run(run), to, dict(map(_pair, keys or ())), lambda text: say(f"note: {text}", err=True)
     ):
-        say(f"{run_dir}: {to} has it")
+        say(f"{run_dir}: {to} is up to date")
 
 
 def _pair(word: str) -> tuple[str, Any]:
@@ -33,5 +33,5 @@ def _pair(word: str) -> tuple[str, Any]:
 
     key, sign, value = word.partition("=")
     if not sign:
-        raise typer.BadParameter(f"'{word}' sets no key: KEY=VALUE is needed")
+        raise typer.BadParameter(f"'{word}' is not KEY=VALUE")
     return key, yaml.safe_load(value)

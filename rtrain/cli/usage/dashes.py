@@ -44,7 +44,9 @@ class WithOverrides(Command):
             problem = render("a command trains one config", CliWord([*before, *args], len(before)))
             raise ConfigError(problem, "  " + to_try(each))
         if moved is not None:
-            problem = render("the config has no option: it comes first", CliWord([*before, *args], len(before)))
+            problem = render(
+                "the config is an argument, not an option: put it first", CliWord([*before, *args], len(before))
+            )
             raise ConfigError(problem, "  " + to_try(shlex.join([*before, *moved])))
         takes_value = {name: not getattr(one, "is_flag", True) for one in self.params for name in one.opts}
         known = {**takes_value, **dict.fromkeys(self.get_help_option_names(ctx), False)}

@@ -78,7 +78,7 @@ def _path_of(config: Any) -> str:
     if isinstance(config, str | os.PathLike):
         return os.fsdecode(config)
     raise ConfigError(
-        f"a config is a path, a name or a mapping, not of the class {type(config).__qualname__}.",
+        f"a config must be a path, a name or a mapping, not a {type(config).__qualname__}.",
         "  e.g. rtrain.fit(\"mlp\") or rtrain.fit({'defaults': ['/mlp']})",
     )
 
@@ -88,7 +88,7 @@ def _written(config: Any) -> Iterator[Primary]:
     """Write a mapping to a file that exists while the block runs; only this account can read it."""
     data = plain_value(config)
     if not isinstance(data, dict):
-        raise ConfigError("a config is a mapping, not a list.")
+        raise ConfigError("a config must be a mapping, not a list.")
     with TemporaryDirectory(prefix="rtrain-") as folder:
         path = Path(folder).resolve() / f"{CONFIG}.yaml"
         path.write_text(to_yaml(data), encoding="utf-8")

@@ -79,8 +79,8 @@ def _positional(overrides: Any) -> list[Given]:
     texts = list(overrides) if isinstance(overrides, Iterable) else [overrides]
     for one in texts:
         if not isinstance(one, str):
-            hint = '  overrides are a text, "lr=0.1", a list of texts, or a mapping, {"lr": 0.1}'
-            raise ConfigError(f"an override is a text, not of the class {type(one).__qualname__}.", hint)
+            hint = '  overrides must be a string, "lr=0.1", a list of strings, or a mapping, {"lr": 0.1}'
+            raise ConfigError(f"an override must be a string, not a {type(one).__qualname__}.", hint)
     return [Given(one, "text") for one in texts]
 
 
@@ -94,7 +94,7 @@ def words_of_mapping(mapping: Mapping[Any, Any]) -> list[str]:
     built = tuple(f"{key}." for key, value in mapping.items() if isinstance(value, Mapping) and "_target_" in value)
     for key, value in mapping.items():
         if not isinstance(key, str):
-            raise ConfigError(f"{key!r} is not a key.", '  a key is a text: "optimizer.lr"')
+            raise ConfigError(f"{key!r} is not a key.", '  a key must be a string: "optimizer.lr"')
         free = "++" if key.startswith(built) else ""  # another class has other arguments
         words += [f"{free}{word}" for word in _words(key, value)]
     return words
@@ -136,7 +136,7 @@ def _refuse_choice_inside(value: Any, key: str) -> None:
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     if any(isinstance(one, Choice) for one in inner):
         hint = '  e.g. {"model.hidden": rtrain.choice([8], [8, 8])}'
-        raise ConfigError(f"{key}: a choice stands for the whole value of a key.", hint)
+        raise ConfigError(f"{key}: a choice must be the whole value of a key.", hint)
 
 
 def _combined(node: Mapping[Any, Any]) -> Choice:
@@ -157,8 +157,8 @@ def _text(key: str, value: Any) -> str:
     """
     text = as_text(value)
     if _has_unusual_keys(value) and not _is_read_back(value, text):
-        message = f"{key}: a mapping in it has a key that an override can't have."
-        raise ConfigError(message, "  Write it into the config, which may be a mapping, too.")
+        message = f"{key}: its value contains a mapping with a key that an override can't have."
+        raise ConfigError(message, "  Put it into the config, which can also be a mapping.")
     return text
 
 

@@ -55,11 +55,11 @@ def _not_plain(value: Any, key: str) -> ConfigError:
     if isinstance(value, type) or callable(value):
         name = getattr(value, "__qualname__", kind.__qualname__)
         path = f"{getattr(value, '__module__', None) or kind.__module__}.{name}"
-        message = f"{key}: a config holds the name of a class or a function, not {name} itself."
+        message = f"{key}: a config can hold the name of a class or function, not {name} itself."
         if path.startswith("__main__."):
-            return ConfigError(message, f"  put {name} into a file, and name it: 'FILE.{name}'")
+            return ConfigError(message, f"  put {name} into a file and refer to it by name: 'FILE.{name}'")
         return ConfigError(message, f"  {to_try(repr(path))}")
     return ConfigError(
         f"{key}: a config can't hold a value of the class {kind.__module__}.{kind.__qualname__}.",
-        "  Give None, a bool, a number, a text, or a list or a mapping of them.",
+        "  Use None, a bool, a number, a string, or a list or mapping of them.",
     )

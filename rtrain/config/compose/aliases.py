@@ -208,10 +208,10 @@ def _place(data: dict[str, Any], short: str, value: Any, file: YamlFile) -> None
             node[parent] = {}
         node = node[parent]
         if not isinstance(node, dict):
-            raise ConfigError(render(f"'{short}' means {full}, but {parent} is no mapping", spot=file.spot([short])))
+            raise ConfigError(render(f"'{short}' means {full}, but {parent} is not a mapping", spot=file.spot([short])))
     if last in node:
-        message = f"'{short}' means {full}, which this file sets too"
-        raise ConfigError(render(message, spot=file.spot([short])), "  keep one of the two")
+        message = f"'{short}' means {full}, which this file also sets"
+        raise ConfigError(render(message, spot=file.spot([short])), "  keep only one of them")
     node[last] = value
 
 

@@ -73,7 +73,7 @@ def bounded_references() -> Iterator[None]:
         left["characters"] -= characters
         over = next((what for what, number in left.items() if number < 0), None)
         if over is not None:
-            problem = f"{node._get_full_key(None)}: references lead to references, to too many {over} in all"
+            problem = f"{node._get_full_key(None)}: nested references expand to too many {over}"
             raise ExpansionError(problem)
         return found
 
@@ -119,7 +119,7 @@ class _CountingRepository(CachingConfigRepository):
         """Return a config."""
         self._loads += 1
         if self._loads > MAX_DEFAULTS:
-            raise ExpansionError(f"{config_path}: defaults lists include more than {MAX_DEFAULTS} configs in all")
+            raise ExpansionError(f"{config_path}: defaults lists include more than {MAX_DEFAULTS} configs in total")
         return super().load_config(config_path)
 
 
@@ -136,7 +136,7 @@ def check_words(where: str, words: Sequence[str]) -> None:
     for word in words:
         most = MAX_NESTED_WORD if re.search(r"=.*[\[{]", word, re.DOTALL) else MAX_WORD
         if len(word) > most:
-            raise ExpansionError(f"{where}: an override has {len(word):,} characters; {most:,} are the most")
+            raise ExpansionError(f"{where}: an override has {len(word):,} characters; the maximum is {most:,}")
     if sum(map(len, words)) > MAX_WORDS:
         raise ExpansionError(f"{where}: its overrides have more than {MAX_WORDS:,} characters")
 

@@ -303,9 +303,9 @@ def _unusable(error: Exception) -> ConfigError:
     """Return the error for a ``hydra`` section that Hydra can't read."""
     if isinstance(error, KeyError):
         return ConfigError(
-            f"hydra.job.env_copy: the environment variable {error} is not set.", "Set it, or leave it out."
+            f"hydra.job.env_copy: the environment variable {error} is not set.", "Set it, or remove hydra.job.env_copy."
         )
-    return ConfigError(f"hydra: Hydra can't use this section: {error}.", "Leave out what is null in it.")
+    return ConfigError(f"hydra: Hydra can't use this section: {error}.", "Remove its keys that are null.")
 
 
 def _result(done: JobReturn) -> Any:

@@ -36,7 +36,7 @@ def package_dir(name: str) -> str:
     spec = find_spec(name) if name.isidentifier() else None
     places = spec.submodule_search_locations if spec is not None else None
     if not places:
-        raise ValueError(f"there is no installed package '{name}'")
+        raise ValueError(f"package '{name}' is not installed")
     return next(iter(places))
 
 

@@ -138,8 +138,8 @@ def with_params(space: Space, loader: Any, params: dict[str, Any], seed: int) ->
         inner = read_space(loader, words[key], seed)
         if not inner.axes:
             raise ConfigError(
-                f"sweep.params.{key}: {value} is one value, not several.",
-                "List them: [0.1, 0.01]; or write it as on a command line: 'choice(1,2)', 'interval(0,1)'",
+                f"sweep.params.{key}: {value} is a single value.",
+                "List several: [0.1, 0.01]; or write it as on the command line: 'choice(1,2)', 'interval(0,1)'",
             )
         found += inner.axes
     keys = {axis.name: axis.key for axis in found}
@@ -158,14 +158,16 @@ def with_zip(space: Space, zipped: dict[str, list[Any]]) -> Space:
     lengths = {key: len(values) for key, values in zipped.items()}
     if len(set(lengths.values())) > 1 or 0 in lengths.values():
         told = ", ".join(f"{key} has {number}" for key, number in lengths.items())
-        raise ConfigError(f"sweep.zip: {told}; all need as many values.", "Give each key as many values as the others.")
+        raise ConfigError(
+            f"sweep.zip: {told}; all need the same number of values.", "Give each key the same number of values."
+        )
     columns = [[expand_word(f"{key}={as_text(value)}") for value in values] for key, values in zipped.items()]
     rows = tuple(tuple(word for words in row for word in words) for row in zip(*columns, strict=True))
     check_words(ZIP, [word for row in rows for word in row])
     keys = {_key(word) for word in rows[0]}
     for others, does in (({axis.name for axis in space.axes}, "varied"), (set(map(_key, space.fixed)), "set")):
         if twice := keys & others:
-            raise ConfigError(f"sweep.zip: {min(twice)} is {does} by something else too.", "Keep one of the two.")
+            raise ConfigError(f"sweep.zip: {min(twice)} is also {does} elsewhere.", "Keep only one of them.")
     axis = Axis(key=ZIP, values=tuple(map(str, range(len(rows)))), rows=rows)
     return Space(fixed=space.fixed, axes=(*space.axes, axis))
 
@@ -195,7 +197,7 @@ def _check_length(override: Override, value: RangeSweep) -> None:
         return
     number = f"{count:,.0f}" if count < 10**15 else "endlessly many"
     raise ConfigError(
-        f"{override.input_line}: the range holds {number} values; {MAX_POINTS:,} are the most.",
+        f"{override.input_line}: the range holds {number} values; the maximum is {MAX_POINTS:,}.",
         f"Draw from an interval: {override.get_key_element()}=int(interval({start},{stop})) sweep=random "
         "sweep.num_trials=20",
     )
@@ -204,19 +206,20 @@ def _check_length(override: Override, value: RangeSweep) -> None:
 def _no_value(override: Override) -> ConfigError:
     if not isinstance(override.value(), Glob):
         kind = "range" if isinstance(override.value(), RangeSweep) else "choice"
-        return ConfigError(f"{override.input_line}: the {kind} holds no value.")
+        return ConfigError(f"{override.input_line}: the {kind} is empty.")
     assert override.config_loader is not None
     options = override.config_loader.get_group_options(override.key_or_group)
     there = there_are(options) if options else "glob(...) is for config groups: trainer, dataset, ..."
-    return ConfigError(f"{override.input_line}: no option of {override.key_or_group} is called like that.", there)
+    return ConfigError(f"{override.input_line}: it matches no option of {override.key_or_group}.", there)
 
 
 def _check_interval(override: Override, low: float, high: float, *, log: bool) -> None:
     if not low < high:
-        raise ConfigError(f"{override.input_line}: the interval ends before it begins.", "Write interval(low,high).")
+        raise ConfigError(f"{override.input_line}: the interval ends before it starts.", "Write interval(low,high).")
     if log and low <= 0:
         raise ConfigError(
-            f"{override.input_line}: 0 and less have no logarithm.", "Begin above 0, or leave out tag(log, ...)."
+            f"{override.input_line}: 0 and negative numbers have no logarithm.",
+            "Start above 0, or leave out tag(log, ...).",
         )
 
 
@@ -283,7 +286,7 @@ def _matches(resolved: dict[str, Any], key: str, wanted: Any) -> bool:
     there = OmegaConf.select(OmegaConf.create(resolved), full, default=Ellipsis)
     if there is Ellipsis:
         near = closest_key(full, _leaves(resolved))
-        hint = did_you_mean(near) if near else "Write keys as on the command line."
+        hint = did_you_mean(near) if near else "Write the key as on the command line."
         raise ConfigError(f"sweep.exclude: there is no key '{key}'.", hint)
     if OmegaConf.is_dict(there) and "type" in there:
         there = there["type"]  # of a config group

@@ -19,7 +19,8 @@ CHOOSING = ("trainer", "dataset", *GROUPS)
 SECTIONS = (*CHOOSING, "datasets", "scaling", "run", "cluster", "sweep", "vars")
 """Keys that hold mappings."""
 NAMED = (
-    "a trainer reads one: dataset: {type: csv, path: FILE, label: COLUMN}; those of a train loop have names, no dashes"
+    "a trainer reads a single dataset: dataset: {type: csv, path: FILE, label: COLUMN}; "
+    "for a train loop, use names instead of dashes"
 )
 """What there is to say about a list of datasets."""
 
@@ -35,7 +36,9 @@ def check_shape(data: dict[str, Any], file: YamlFile) -> None:
     defaults = data.get("defaults")
     for number, entry in enumerate(defaults if isinstance(defaults, list) else ()):
         if isinstance(entry, str) and (fixed := spaced(entry)) is not None:
-            place = render("an entry of a defaults list is '- group: option'", file.spot(["defaults", str(number)]))
+            place = render(
+                "an entry of a defaults list must be '- group: option'", file.spot(["defaults", str(number)])
+            )
             raise ConfigError(place, "  " + to_try(f"- {fixed}"))
     texts = {key: value for key, value in data.items() if key in CHOOSING and isinstance(value, str)}
     chosen = {key: value for key, value in texts.items() if "${" not in value}
@@ -47,7 +50,7 @@ def check_shape(data: dict[str, Any], file: YamlFile) -> None:
 
 def _check_key(key: Any, value: Any, file: YamlFile) -> None:
     if key is None or not isinstance(key, str | int | float):
-        raise ConfigError(f"{shown(file.path)}: a key is text, not {'null' if key is None else key!r}")
+        raise ConfigError(f"{shown(file.path)}: a key must be text, not {'null' if key is None else key!r}")
     head, dot, rest = str(key).partition(".")
     if dot and rest and head in (*SECTIONS, *KEYS):
         raise _dotted(str(key), value, file)
@@ -67,17 +70,17 @@ def _check_section(key: str, value: Any, file: YamlFile) -> None:
         raise ConfigError(message, "  " + NAMED)
     count = re.fullmatch(r"(\d+)( \w+)?", str(value)) if key == "scaling" else None
     inside = f"num_workers: {count[1]}" if count is not None else "KEY: VALUE"
-    raise ConfigError(message, "  leave the dashes out" if mappings else "  " + to_try(f"{key}: {{{inside}}}"))
+    raise ConfigError(message, "  remove the dashes" if mappings else "  " + to_try(f"{key}: {{{inside}}}"))
 
 
 def _choices(chosen: dict[str, str], data: dict[str, Any], file: YamlFile) -> ConfigError:
     """Return the error about options that are chosen by keys, with the defaults list that does."""
     first = next(key for key in data if key in chosen)
-    message = f"the option '{chosen[first]}' of '{first}' is chosen in the defaults list"
+    message = f"option '{chosen[first]}' of '{first}' must be chosen in the defaults list"
     entries = ", ".join(f"{key}: {value}" for key, value in chosen.items())
     hint = "  " + to_try(f"defaults: [{entries}, _self_]")
     if "defaults" in data:
-        hint += "\n  with what is in that list already"
+        hint += "\n  and keep the other entries of that list"
     return ConfigError(render(message, spot=file.spot([first])), hint)
 
 
@@ -85,4 +88,6 @@ def _dotted(key: str, value: Any, file: YamlFile) -> ConfigError:
     parts = expand_key(key).split(".")
     is_short = not isinstance(value, dict | list) and not is_secret(parts[-1])
     nested = ": {".join(parts[:-1]) + f": {{{parts[-1]}: {value if is_short else '...'}" + "}" * (len(parts) - 1)
-    return ConfigError(render(f"a key of a file has no dots: '{key}'", spot=file.spot([key])), "  " + to_try(nested))
+    return ConfigError(
+        render(f"a key in a file can't have dots: '{key}'", spot=file.spot([key])), "  " + to_try(nested)
+    )

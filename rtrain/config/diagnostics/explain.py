@@ -63,7 +63,7 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
     if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
         return explain_hydra(request, schemas, error, check).as_error()
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return ConfigError(f"no file has so long a name: {error.filename}")
+        return ConfigError(f"the file name is too long: {error.filename}")
     return error
 
 
@@ -174,8 +174,8 @@ def _chosen_by_type(request: Request, problems: Sequence[Problem], values: Value
         blamed = {one.key for one in problems if one.key.startswith(f"{group}{dot}")}
         if name == "type" and group in CHOOSABLE and blamed and word.key not in blamed:
             place = SourceMap(request).of_word(word.text)
-            message = f"{word.key}={typed} leaves the keys of another {group}"
-            note = f"{group}={typed} chooses it, in a config that is written for it"
+            message = f"with {word.key}={typed}, the config still has keys of another {group}"
+            note = f"{group}={typed} works in a config written for it"
             attempt = values.checked(place, f"{group}={typed}") if isinstance(place, CliWord) else None
             return Diagnostic(message, place, group if attempt else None, attempt, None if attempt else note)
     return None
@@ -207,12 +207,12 @@ def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigE
     if "trainer" in keys:
         names = ", ".join(schemas.trainer)
         attempt = command(request, f"trainer={next(iter(schemas.trainer), '...')}")
-        return ConfigError(f"no trainer is chosen; there are: {names}", "  " + to_try(attempt))
+        return ConfigError(f"no trainer is chosen; available: {names}", "  " + to_try(attempt))
     places = SourceMap(request)
     lines = [f"  {key}{_at(places.of(key))}" for key in keys[:MOST]]
     if len(keys) > MOST:
         lines.append(f"  and {len(keys) - MOST} more")
-    message = "one value has to be given" if len(keys) == 1 else f"{len(keys)} values have to be given"
+    message = "a required value is missing" if len(keys) == 1 else f"{len(keys)} required values are missing"
     attempt = command(request, *(f"{key}=..." for key in keys[:MOST]))
     return ConfigError("\n".join([message, *lines]), "  " + to_try(attempt))
 
@@ -228,7 +228,7 @@ def _unresolved(request: Request, errors: dict[str, Exception], known: Callable[
             full = expand_key(missing)
             found = full if full != missing else closest(missing, known())
             meant = f"${{{found}}}" if found is not None else None
-            note = None if meant else "values of your own are named below vars: vars: {width: 64}, ${vars.width}"
+            note = None if meant else "define your own values under vars: vars: {width: 64}, ${vars.width}"
         return Diagnostic(f"{key}: {problem}", places.of(key), meant, note=note).as_error()
     lines = [f"  {key}: {reference_problem(error)}{_at(places.of(key))}" for key, error in list(errors.items())[:MOST]]
     return ConfigError("\n".join([f"{len(errors)} references can't be resolved", *lines]))

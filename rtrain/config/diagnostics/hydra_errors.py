@@ -237,22 +237,22 @@ class _Explainer:
     def _already_there(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])
         attempt = command_with(place, place.command[place.index].lstrip("+")) if place else None
-        return Diagnostic(f"'{match[1]}' is there already, so + can't add it", place, None, attempt)
+        return Diagnostic(f"'{match[1]}' already exists, so + can't add it", place, None, attempt)
 
     def _nothing_to_delete(self, match: re.Match[str], _: Exception) -> Diagnostic:
         key = match[1]
         place = self.places.of_word(key)
         meant = closest_key(key, self.wrong_keys.keys.known)
         attempt = command_with(place, *([f"~{meant}"] if meant else [])) if place else None
-        return Diagnostic(f"there is no '{key}' to take out", place, meant, attempt)
+        return Diagnostic(f"there is no '{key}' to remove", place, meant, attempt)
 
     def _in_every_config(self, match: re.Match[str], _: Exception) -> Diagnostic:
         """Explain that ~ cannot remove a key that every config has: it may be null, or have its default."""
         key = expand_key(split_word(match[1].lstrip("~"))[1])
         place = self.places.of_word(f"~{key}") or self.places.of_word(match[1])
         attempt = self.values.checked(place, f"{key}=null") if isinstance(place, CliWord) else None
-        note = None if attempt else "leave the word out, or give the key another value"
-        return Diagnostic(f"{key}: every config has this key, so ~ can't take it out", place, None, attempt, note)
+        note = None if attempt else "remove this override, or set the key to another value"
+        return Diagnostic(f"{key}: every config has this key, so ~ can't remove it", place, None, attempt, note)
 
     def _unknown_group(self, match: re.Match[str], _: Exception) -> Diagnostic:
         word, group = match[1], match[2]
@@ -283,7 +283,7 @@ class _Explainer:
         meant = self.wrong_keys.translated(key, value)
         forms = [meant] if meant is not None else by_name(value or "", homes)
         attempt = self.values.checked(place, *(f"{key}={one}" for one in forms)) if said is None else None
-        note = said or f"name each one: +{key}.NAME={{_target_: {next(iter(homes), 'package')}.CLASS}}"
+        note = said or f"add each by name: +{key}.NAME={{_target_: {next(iter(homes), 'package')}.CLASS}}"
         message = f"{key}: there are no options to choose from"
         return Diagnostic(message, place, None, attempt, note if attempt is None else None)
 
@@ -299,13 +299,15 @@ class _Explainer:
         if number is not None and WITH_COMMA.fullmatch(value):
             several = command(self.request, "--multirun")
             return Diagnostic(
-                f"{message}; a number has no comma", place, None, number, f"or train with each: {several}"
+                f"{message}; a number can't contain a comma", place, None, number, f"or train with each: {several}"
             )
-        note = f"or, if one value is meant, a list: [{value}]" + (f", or a number: {number}" if number else "")
+        note = f"or, for a single value, a list: [{value}]" + (f", or a number: {number}" if number else "")
         listed = self.values.checked(place, f"{key}=[{value}]") if place else None
         is_list = isinstance(node_at(self.wrong_keys.composed, expand_key(key)), ListConfig)
         if listed is not None and (is_list or self.values.list_at(expand_key(key)) is not None):
-            return Diagnostic(message, place, None, listed, "a list has brackets; or train with each: --multirun")
+            return Diagnostic(
+                message, place, None, listed, "put a list in brackets; or train with each value: --multirun"
+            )
         first = f"{key}={value.partition(',')[0]}"
         may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None
@@ -327,42 +329,46 @@ class _Explainer:
         place = self.places.of_word(match[1])
         own = of_sweeper(place.command[place.index]) if place is not None else None
         attempt = command_with(place, own) if place is not None and own is not None else None
-        return Diagnostic("Hydra's own settings can't be swept", place, None, attempt)
+        return Diagnostic("Hydra's settings can't be swept", place, None, attempt)
 
     def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Diagnostic:
         config, group = match[1], match[2]
         place = self.places.word_in(config, group.rpartition("/")[2])
         return Diagnostic(
-            f"'override {group}' overrides nothing: no defaults list before it has the group",
+            f"'override {group}' has no effect: no earlier defaults list has this group",
             place,
             None,
             None,
-            "leave out the word 'override'",
+            "remove the word 'override'",
         )
 
     def _two_choices(self, match: re.Match[str], _: Exception) -> Diagnostic:
         group = match[1]
         place = self.places.word_in(self.request.primary.name, group.rpartition("/")[2])
         return Diagnostic(
-            f"two defaults lists choose a different '{group}'", place, None, None, f"write: - override /{group}: ..."
+            f"two defaults lists choose different options for '{group}'",
+            place,
+            None,
+            None,
+            f"write: - override /{group}: ...",
         )
 
     def _bad_defaults(self, match: re.Match[str], error: Exception) -> Diagnostic:
         place = self.places.in_config(match[1], "defaults")
         text = " ".join(str(error).split())
         if "is defined before" in text:
-            return Diagnostic("entries with 'override' must stand at the end of the defaults list", place)
-        return Diagnostic("an entry of a defaults list is '- group: option' or '- name'", place)
+            return Diagnostic("entries with 'override' must be at the end of the defaults list", place)
+        return Diagnostic("an entry of a defaults list must be '- group: option' or '- name'", place)
 
     def _group_needs_name(self, _: re.Match[str], __: Exception) -> Diagnostic:
         words = [word for word in self.request.texts if self._is_group_with_value(word)]
         place = self.places.of_word(words[0]) if words else None
         group = split_word(words[0])[1] if words else "a config group"
         options = self.request.app.loader.get_group_options(group) if words else []
-        note = f"there are: {', '.join(options)}" if options else None
+        note = f"available: {', '.join(options)}" if options else None
         option = split_word(words[0])[2] or "" if words else ""
         attempt = self.values.for_option(group, option, place) if place is not None else None
-        return Diagnostic(f"'{group}' takes the name of an option", place, None, attempt, note)
+        return Diagnostic(f"'{group}' must be the name of an option", place, None, attempt, note)
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)

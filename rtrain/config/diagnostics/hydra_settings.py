@@ -31,16 +31,16 @@ UNUSED = (
     Unused(
         ("hydra.job.chdir",),
         "a run stays in the folder where it was started",
-        "The files of a run lie below run.root_dir: ${hydra:runtime.output_dir} names its folder",
+        "The files of a run are in run.root_dir: ${hydra:runtime.output_dir} names its folder",
     ),
-    Unused(("hydra.mode",), "the command says it", "Type --multirun for a sweep"),
+    Unused(("hydra.mode",), "the command decides this", "Add --multirun for a sweep"),
     Unused(
-        ("hydra.sweeper.max_batch_size",), "rtrain plans sweeps by itself", "sweep.max_concurrent=N trains N at a time"
+        ("hydra.sweeper.max_batch_size",), "rtrain plans sweeps itself", "sweep.max_concurrent=N trains N at a time"
     ),
     Unused(
         ("hydra.sweep.dir", "hydra.sweep.subdir", "hydra.sweeper", "hydra.launcher"),
         "this is one run, not a sweep",
-        "Add --multirun, or leave it out: run.root_dir and run.name say where a run lies",
+        "Add --multirun, or remove it: run.root_dir and run.name set the folder of a run",
         of_sweeps=True,
     ),
     Unused(
@@ -51,7 +51,9 @@ UNUSED = (
         "Hydra sets it itself",
         "Leave it out: run.name names the run",
     ),
-    Unused(("hydra.help", "hydra.hydra_help"), "the help is rtrain's own", "Leave it out: rtrain fit --help shows it"),
+    Unused(
+        ("hydra.help", "hydra.hydra_help"), "rtrain prints its own help", "Leave it out: rtrain fit --help shows it"
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from traceback import walk_tb
 from typing import Any
 
 NO_MAPPING = "must be a mapping"
-MIXED = "a mapping meets a list: only one of them fits"
+MIXED = "a mapping can't be merged with a list"
 TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Integer", "must be a whole number, not {0}"),
@@ -35,9 +35,9 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"Cannot merge DictConfig with ListConfig", MIXED),
     (r"'(\w+)' is not .*a (dict|list).*", "can't be {0}"),
     (r"Unsupported interpolation type (\S+)", "there is no resolver {0}"),
-    (r"Interpolation key '(.*)' not found", "refers to {0}, which is not there"),
-    (r"Missing mandatory value: .*", "refers to a value that has to be given"),
-    (r".*MissingMandatoryValue.*", "refers to a value that has to be given"),
+    (r"Interpolation key '(.*)' not found", "refers to {0}, which does not exist"),
+    (r"Missing mandatory value: .*", "refers to a required value that is missing"),
+    (r".*MissingMandatoryValue.*", "refers to a required value that is missing"),
     (r".*Environment variable '(.*)' not found.*", "refers to the environment variable {raw}, which is not set"),
     (r".*Recursive interpolation.*", "refers to itself"),
     (r".*maximum recursion depth.*", TOO_DEEP),
@@ -89,7 +89,7 @@ def of_environment(text: str) -> str | None:
     """Return the line that says how a config names a variable of the environment, if ``text`` tries it another way."""
     found = _VARIABLE.search(text)
     name = (found[1] or found[2] or "NAME") if found is not None else None
-    return f"a variable of the environment is ${{oc.decode:${{oc.env:{name}}}}}" if name is not None else None
+    return f"an environment variable is ${{oc.decode:${{oc.env:{name}}}}}" if name is not None else None
 
 
 def _shown(value: str) -> str:

@@ -110,7 +110,7 @@ def render_lines(facts: Mapping[str, Any], *, folded: bool = True) -> list[str]:
     out = [*(f"caused by {cause}" for cause in facts.get("causes", ())), *out]
     if not folded or not out:
         return out
-    left_out = [f"{facts['more']} of your own"] if facts["more"] else []
+    left_out = [f"{facts['more']} of your code"] if facts["more"] else []
     left_out += [f"{number} of {name}" for name, number in facts["folded"].items()]
     total = facts["more"] + sum(facts["folded"].values())
     if not total:

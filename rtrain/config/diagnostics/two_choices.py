@@ -23,5 +23,5 @@ def refuse_two_choices(request: Request) -> None:
         raise Diagnostic(
             f"{group} is chosen twice: {' and '.join(typed)}",
             SourceMap(request).of_word(word.text),
-            note="leave one of them out",
+            note="remove one of them",
         ).as_error()

@@ -41,7 +41,7 @@ def how_to_choose(wrong: WrongKeys, part: str) -> str | None:
     if key is None:
         return None
     inside = next((one for one in INSIDE if one in given), None)
-    beside = f"; what is below {inside} stands next to it" if inside is not None else ""
+    beside = f"; move the keys below {inside} next to it" if inside is not None else ""
     conf = dict(wrong.keys.confs).get("trainer")
     has_options = short in GROUPS and not getattr(conf, "foreign", ())  # those are of another framework
     options = wrong.request.app.loader.get_group_options(part.replace(".", "/")) if has_options else []
@@ -52,4 +52,4 @@ def how_to_choose(wrong: WrongKeys, part: str) -> str | None:
     homes = homes_of(conf, part)
     path = given[key] if "." in given[key] else class_called(name, homes)
     chosen = f"- {short}: {'|'.join(options)} in the defaults list chooses it, or " if options else ""
-    return f"{chosen}its class does: {short}: {{_target_: {path or 'package.Class'}}}{beside}"
+    return f"{chosen}set its class: {short}: {{_target_: {path or 'package.Class'}}}{beside}"

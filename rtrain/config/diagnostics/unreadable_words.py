@@ -40,22 +40,24 @@ class UnreadableWords:
         """Explain an override, spelled out as Hydra gets it."""
         place = self._places.of_word(override)
         if place is None:
-            return Diagnostic(f"'{mask_word(override)}' can't be read: an override is key=value", note=_QUOTE)
+            return Diagnostic(f"'{mask_word(override)}' can't be read: an override must be key=value", note=_QUOTE)
         word = place.command[place.index]
         sign, key, value = split_word(word)
         if value is not None and _OTHER_DOTS.search(key):
             dotted = self._values.checked(place, f"{sign}{_OTHER_DOTS.sub('.', key).strip('.')}={value}")
             if dotted is not None:
-                return Diagnostic(f"'{key}' can't be read as a key: dots join its names", place, None, dotted)
+                return Diagnostic(f"'{key}' can't be read as a key: separate its names with dots", place, None, dotted)
         if (meant := as_override(word)) is not None:
             attempt = self._values.checked(place, meant)
-            return Diagnostic(f"'{word}' can't be read: an override is key=value", place, None, attempt)
+            return Diagnostic(f"'{word}' can't be read: an override must be key=value", place, None, attempt)
         if value is None:
             return self._no_override(place) or self._without_value(place, split_word(override)[1])
         if not key:
-            return Diagnostic(f"'{word}' has no key: an override is key=value", place)
+            return Diagnostic(f"'{word}' has no key: an override must be key=value", place)
         if _SIGNS.search(key):
-            return Diagnostic(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+            return Diagnostic(
+                f"'{key}' can't be read as a key", place, None, None, "a key consists of names separated by dots"
+            )
         return self._value(place, sign, key, value)
 
     def _value(self, place: CliWord, sign: str, key: str, value: str) -> Diagnostic:
@@ -83,13 +85,13 @@ class UnreadableWords:
         word = place.command[place.index]
         apart = self._with_next_words(place, split_word(word)[1].rstrip(":"))
         if apart is not None:
-            return Diagnostic(f"'{word}' has no value: an override is one word, key=value", place, None, apart)
+            return Diagnostic(f"'{word}' has no value: an override must be one word, key=value", place, None, apart)
         joined = self._with_word_before(place)
         if joined is not None:
-            return Diagnostic(f"'{word}' has no key: a value is one word", place, None, joined)
+            return Diagnostic(f"'{word}' has no key: a value must be one word", place, None, joined)
         usual = self._wrong_keys.usual(key) or "..."
         attempt = command_with(place, f"{word}={usual}")
-        return Diagnostic(f"'{word}' has no value: an override is key=value", place, None, attempt)
+        return Diagnostic(f"'{word}' has no value: an override must be key=value", place, None, attempt)
 
     def _with_next_words(self, place: CliWord, key: str) -> str | None:
         """Return the command with the value that stands in the next word: ``lr 0.1``, ``lr = 0.1``; None if none is."""
@@ -122,7 +124,7 @@ class UnreadableWords:
         data = words_for(word)
         if data is not None:
             attempt = self._values.checked(place, data[1], data[:2]) or command_with(place, *data)
-            return Diagnostic(f"'{word}' is a data file: the key of the dataset names it", place, None, attempt)
+            return Diagnostic(f"'{word}' is a data file: pass it as a key of the dataset", place, None, attempt)
         try:
             find_primary(word)
         except (ConfigError, OSError):
@@ -131,7 +133,7 @@ class UnreadableWords:
         others = [mask_word(one) for one in request.overrides if one != word]
         both = [request.command[: -len(request.overrides)], ["rtrain", "fit", word]]
         attempt = " && ".join(shlex.join([*one, *others]) for one in both)
-        return Diagnostic(f"'{word}' is a config: a command trains one", place, None, attempt)
+        return Diagnostic(f"'{word}' is a second config: a command trains only one", place, None, attempt)
 
     def _with_slash(self, place: CliWord, key: str, value: str) -> str | None:
         """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""

@@ -77,13 +77,15 @@ def find_primary(config: str, overrides: Sequence[str] = ()) -> Primary:
     if "://" in config:
         fetch = f"{shlex.join(['curl', '-O', config])} && {shlex.join(['rtrain', 'fit', path.name, *overrides])}"
         hint = "  " + to_try(fetch) if config.startswith("http") else None
-        raise ConfigError(f"{config} is a URL: a config is a file of this machine.", hint)
+        raise ConfigError(f"{config} is a URL: a config must be a local file.", hint)
     if not path.is_dir() and (words := words_for(config)) is not None:
         hint = "  " + to_try(shlex.join(["rtrain", "fit", "xgboost", *words]))
-        raise ConfigError(f"{config} is data, and not a config: a config, or the name of one, comes first.", hint)
+        raise ConfigError(
+            f"{config} is a data file, not a config: the first argument must be a config or its name.", hint
+        )
     if path.suffix == ".py":
         attempt = to_try(f"trainer: {{type: torch, train_loop: {path.stem}:FUNCTION}}")
-        problem = f"{config} is a script, and not a config: a config names a function of it."
+        problem = f"{config} is a script, not a config: a config can name a function of it."
         raise ConfigError(problem, f"  {attempt}\n  in a .yaml file next to it")
     if path.suffix == ".yaml" or path.exists():
         return Primary(path=_readable(config, path, overrides), builtin=False)

@@ -50,7 +50,7 @@ def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], reci
     recipe = config.rpartition("/")[2] if config.rpartition("/")[2] in recipes else near
     if recipe in recipes:
         copied = f"rtrain recipes cp {recipe} {recipe} && {shlex.join(['rtrain', 'fit', str(recipe), *overrides])}"
-        return f"  '{recipe}' is a recipe, which is copied before it is trained\n  {to_try(copied)}"
+        return f"  '{recipe}' is a recipe: copy it before training\n  {to_try(copied)}"
     if near is None:
         return f"  {there_are(configs)}"
     return f"  {did_you_mean(near)}\n  {_command(near, *overrides)}"

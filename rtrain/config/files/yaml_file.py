@@ -81,14 +81,14 @@ def _parsed(path: Path, text: str) -> tuple[bytes, YamlFile]:
         _check(file, root)
         data = loader.construct_document(root)
     except _TooDeepError as error:
-        message = f"more than {MAX_DEPTH} mappings and lists lie in one another"
+        message = f"mappings and lists are nested more than {MAX_DEPTH} deep"
         raise ConfigError(
             render(message, spot=FileLocation(shown(path), text, error.mark.line, error.mark.column, 1))
         ) from None
     except yaml.MarkedYAMLError as error:
         raise syntax_error(path, loader.text, error) from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{shown(path)} is no YAML: {error}") from None
+        raise ConfigError(f"{shown(path)} is not valid YAML: {error}") from None
     finally:
         loader.dispose()
     if not isinstance(data, dict):
@@ -124,7 +124,7 @@ def _refuse_unprintable(path: Path, text: str) -> None:
     if found:
         before = text[: found.start()]
         spot = FileLocation(shown(path), text, before.count("\n"), found.start() - before.rfind("\n") - 1, 1)
-        message = f"a config is text: it can't hold the character {found[0]!r}"
+        message = f"a config is text: it can't contain the character {found[0]!r}"
         raise ConfigError(render(message, spot=spot))
 
 
@@ -134,7 +134,7 @@ def _read_text(path: Path) -> str:
         if not stat.S_ISREG(facts.st_mode):
             raise ConfigError(f"{shown(path)} is {described(facts.st_mode)}, not a file.")
         if (size := facts.st_size) > MAX_BYTES:
-            raise ConfigError(f"{shown(path)} has {size} bytes; a config may have {MAX_BYTES}.")
+            raise ConfigError(f"{shown(path)} has {size} bytes; the maximum for a config is {MAX_BYTES}.")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise _not_utf8(path, error) from None
@@ -155,10 +155,10 @@ def _check(file: YamlFile, root: yaml.Node) -> None:
     _count_nodes(file, root, {}, set())
     for scalar in _scalars(root, set()):
         if scalar.value.count("${") > MAX_REFERENCES_OF_TEXT:
-            message = f"one text holds more than {MAX_REFERENCES_OF_TEXT} references"
+            message = f"a value contains more than {MAX_REFERENCES_OF_TEXT} references"
             raise ConfigError(render(message, spot=file.spot_of(scalar)))
         if "${" in scalar.value and len(scalar.value) > MAX_TEXT:
-            message = f"a text that holds references has more than {MAX_TEXT:,} characters"
+            message = f"a value with references has more than {MAX_TEXT:,} characters"
             raise ConfigError(render(message, spot=file.spot_of(scalar)))
     for mapping in _mappings(root, set()):
         first: dict[Hashable, yaml.Node] = {}
@@ -166,12 +166,12 @@ def _check(file: YamlFile, root: yaml.Node) -> None:
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
             if len(key.value) > MAX_KEY:
-                message = f"a key has {len(key.value):,} characters; {MAX_KEY:,} are the most"
+                message = f"a key has {len(key.value):,} characters; the maximum is {MAX_KEY:,}"
                 raise ConfigError(render(message, spot=file.spot_of(key)))
             if key.value in first:
                 line = first[key.value].start_mark.line + 1
-                message = f"the key '{key.value}' stands twice in one mapping, first in line {line}"
-                raise ConfigError(render(message, spot=file.spot_of(key)), "  keep one of the two, with all its keys")
+                message = f"the key '{key.value}' is defined twice, first on line {line}"
+                raise ConfigError(render(message, spot=file.spot_of(key)), "  keep only one of them, with all its keys")
             first[key.value] = key
 
 
@@ -180,7 +180,7 @@ def _count_nodes(file: YamlFile, node: yaml.Node, sizes: dict[int, int], open_no
     if id(node) in sizes:
         return sizes[id(node)]
     if id(node) in open_nodes:
-        raise ConfigError(render("an alias refers to the mapping or list that holds it", spot=file.spot_of(node)))
+        raise ConfigError(render("an alias refers to the mapping or list that contains it", spot=file.spot_of(node)))
     open_nodes.add(id(node))
     size = 1 + sum(_count_nodes(file, child, sizes, open_nodes) for child in _children(node))
     open_nodes.discard(id(node))

@@ -15,15 +15,15 @@ from rtrain.errors import ConfigError
 
 _HINTS = (
     (r"<stream end>|end of stream", "a closing bracket, brace or quote is missing before the end of the file"),
-    (r"another document", "a file holds one config: leave this '---' out with all that follows"),
-    (r"undefined alias", "an alias needs its anchor, &NAME, above it; text that starts with * is quoted"),
-    (r"expected alphabetic or numeric", "text that starts with * or & is quoted: '*.csv'"),
+    (r"another document", "a file can contain only one config: remove this '---' and everything after it"),
+    (r"undefined alias", "an alias needs its anchor, &NAME, above it; quote text that starts with *"),
+    (r"expected alphabetic or numeric", "quote text that starts with * or &: '*.csv'"),
     (r"cannot start any token", "quote text that starts with a special character"),
     (r"unknown escape", "write a path with / or in single quotes: a backslash in double quotes starts an escape"),
-    (r"could not determine a constructor", "a config holds no tags; ${oc.env:NAME} is a variable of the environment"),
+    (r"could not determine a constructor", "a config can't contain tags; ${oc.env:NAME} reads an environment variable"),
     (r"unhashable key", "a template isn't YAML; quote text that starts with {"),
     (r"but got|expected ','", "a comma, or a closing bracket or brace, is missing here or above"),
-    (r"mapping values are not allowed", "write 'key: value' on a separate line, and quote text that holds a colon"),
+    (r"mapping values are not allowed", "write 'key: value' on a separate line, and quote text that contains a colon"),
     (
         r"expected <block end>|could not find expected ':'",
         "check the indentation and the ':' of this line and the one above",
@@ -40,10 +40,10 @@ def syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigEr
     """Return what is wrong with a text that PyYAML can't read, at the line that is to blame."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return ConfigError(f"{shown(path)} is no YAML: {error.problem}")
+        return ConfigError(f"{shown(path)} is not valid YAML: {error.problem}")
     foreign = _of_another_language(text)
     if foreign is not None:
-        return ConfigError(f"{shown(path)} is {foreign}, and not YAML.", "  " + to_try("key: value, one on a line"))
+        return ConfigError(f"{shown(path)} is {foreign}, not YAML.", "  " + to_try("key: value, one per line"))
     lines = text.split("\n")
     number = min(mark.line, len(lines) - 1)
     line = lines[number]
@@ -56,11 +56,11 @@ def syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigEr
             return unspaced(FileLocation(shown(path), text, at, len(lines[at]) - len(lines[at].lstrip()), 1), fixed)
     if (conflict := next((at for at in range(len(lines)) if lines[at].startswith("<<<<<<<")), None)) is not None:
         spot = FileLocation(shown(path), text, conflict, 0, 7)
-        return ConfigError(render("a merge conflict stands in the file", spot=spot), "  keep one of its two sides")
+        return ConfigError(render("the file contains a merge conflict", spot=spot), "  keep one of its two sides")
     problem = (error.problem or "").removeprefix("but ")
     problem = "the file ends too early" if "'<stream end>'" in problem else problem
     spot = FileLocation(shown(path), text, number, mark.column, 1)
-    return ConfigError(render(f"this is no YAML: {problem}", spot=spot), _hint(error, lines, number))
+    return ConfigError(render(f"invalid YAML: {problem}", spot=spot), _hint(error, lines, number))
 
 
 def no_mapping(path: Path, text: str, spot: FileLocation, data: object) -> ConfigError:
@@ -70,8 +70,8 @@ def no_mapping(path: Path, text: str, spot: FileLocation, data: object) -> Confi
     if foreign is None and fixed is not None:
         return unspaced(spot, fixed)
     message = f"{shown(path)} is not a mapping of keys to values" if foreign is None else f"{shown(path)} is {foreign}"
-    hint = "leave the dashes out" if isinstance(data, list) and foreign is None else None
-    return ConfigError(render(message, spot=spot), f"  {hint}" if hint else "  " + to_try("key: value, one on a line"))
+    hint = "remove the dashes" if isinstance(data, list) and foreign is None else None
+    return ConfigError(render(message, spot=spot), f"  {hint}" if hint else "  " + to_try("key: value, one per line"))
 
 
 def spaced(line: str) -> str | None:

@@ -32,12 +32,16 @@ def defaults_schema(options: Mapping[str, Sequence[str]], configs: Sequence[str]
         "propertyNames": {"not": {"pattern": f"{KEYWORDS}{misspelt(groups)}"}},
         "additionalProperties": {"type": ["string", "null", "array"]},
     }
-    text = {"type": "string", "description": "Another config to include, or `_self_`: where this file's own keys go."}
+    text = {
+        "type": "string",
+        "description": "Another config to include, or `_self_`: the position of this file's keys.",
+    }
     named = {"enum": ["_self_", *configs], "type": "string"}
     return {
         "type": "array",
-        "description": "What this config is made of: `- GROUP: OPTION`, later ones win. Keys of the file win over all, "
-        "unless `- _self_` says where they go. `- override /GROUP: OPTION` changes the choice of an included file.",
+        "description": "What this config is made of: `- GROUP: OPTION`, later ones win. Keys of the file override all "
+        "of them, unless `- _self_` sets their position. `- override /GROUP: OPTION` changes the choice of an included "
+        "file.",
         "items": {"anyOf": [entry, named, text]},
     }
 
@@ -45,7 +49,7 @@ def defaults_schema(options: Mapping[str, Sequence[str]], configs: Sequence[str]
 def _choice(group: str, names: Sequence[str]) -> dict[str, Any]:
     """Return the schema of what an entry chooses: a known option, or another one."""
     return {
-        "description": f"An option of `{group}`: {', '.join(f'`{name}`' for name in names)}; or one of your own.",
+        "description": f"An option of `{group}`: {', '.join(f'`{name}`' for name in names)}; or a custom option.",
         "anyOf": [
             {"type": "string", "enum": list(names)},
             {"type": "string", "minLength": 1},

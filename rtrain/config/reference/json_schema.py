@@ -62,7 +62,7 @@ def _hydra() -> dict[str, Any]:
     keys: dict[str, Any] = {one.name: {} for one in fields(HydraConf)}
     return {
         "type": "object",
-        "description": "Hydra's own settings.",
+        "description": "Hydra's settings.",
         "additionalProperties": False,
         "properties": keys,
     }

@@ -64,7 +64,7 @@ def _has_type(name: str) -> dict[str, Any]:
 
 
 def _merged(plugins: Mapping[str, Any]) -> dict[str, Any]:
-    kind = {"type": "string", "enum": list(plugins), "description": "The plugin: it decides which keys there are."}
+    kind = {"type": "string", "enum": list(plugins), "description": "The plugin, which defines the other keys."}
     names = dict.fromkeys(name for plugin in plugins.values() for name in plugin["properties"])
     keys = {name: _any_of({of: one["properties"].get(name) for of, one in plugins.items()}) for name in names}
     return {"type": "object", "additionalProperties": False, "properties": {"type": opened(kind), **keys}}

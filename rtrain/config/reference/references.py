@@ -22,7 +22,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
         "type": "string",
         "pattern": r"\$\{.*\}|^\?\?\?$",
         "description": "A reference to another key, `${trainer.max_epochs}`, or to an environment variable, "
-        "`${oc.env:NAME}`. `???`: the command has to set it.",
+        "`${oc.env:NAME}`. `???`: the command must set it.",
     },
     "free": _FREE,
     "mapping": {"type": "object", **_FREE},

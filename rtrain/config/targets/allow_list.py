@@ -157,6 +157,6 @@ def allowed_by_project(root: Path) -> tuple[str, ...]:
     own = tools.get("rtrain", {}) if isinstance(tools, dict) else {}
     allowed = own.get("allow", []) if isinstance(own, dict) else own
     if not isinstance(allowed, list) or not all(isinstance(one, str) for one in allowed):
-        message = f"{file}: allow in [tool.rtrain] has to be a list of modules."
+        message = f"{file}: allow in [tool.rtrain] must be a list of modules."
         raise ConfigError(message, "  " + to_try('allow = ["my_pkg.*"]'))
     return tuple(allowed)

@@ -41,7 +41,7 @@ def check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defau
     if isinstance(value, str) and (note := of_environment(value)) is not None:
         hint = f"  {note}"
     if isinstance(value, str) and is_number(value):
-        hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
+        hint = "  it is text; to read a number from the environment: ${oc.decode:${oc.env:NAME}}"
     raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint, fits)
 
 
@@ -62,7 +62,7 @@ def check_names_known(parameters: Mapping[str, inspect.Parameter], names: Sequen
     for name in names:
         if name not in known:
             meant = closest(name, known)
-            hint = f"  {did_you_mean(meant)}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
+            hint = f"  {did_you_mean(meant)}" if meant else f"  its arguments: {', '.join(known) or 'none'}"
             raise TargetError(f"{where}.{name}", f"{path} has no argument '{name}'.", hint)
 
 
@@ -88,7 +88,7 @@ def check_refused(
             continue
         if isinstance(error, TypeError) and "not supported between" in str(error):  # it was compared with a number
             raise TargetError(f"{where}.{name}", f"must be a number, not {as_written(value)}") from error
-        raise TargetError(f"{where}.{name}", f"{path} refuses {as_written(value)}: {error}") from error
+        raise TargetError(f"{where}.{name}", f"{path} rejects {as_written(value)}: {error}") from error
 
 
 def named_in_error(text: str, given: Mapping[str, Any]) -> str | None:

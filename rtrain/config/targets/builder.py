@@ -27,7 +27,7 @@ from rtrain.config.targets.harmless import is_harmless, unwanted_argument
 from rtrain.config.targets.importing import import_longest, raised_at
 from rtrain.errors import ConfigError, TargetError
 
-TRUST_HINT = "  if you trust who wrote it: --trust"
+TRUST_HINT = "  if you trust its author: --trust"
 MOST_MEANT = 6
 """Most names that one may be the beginning, or the end, of."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)(\.[^\W\d]\w*)*")
@@ -73,7 +73,7 @@ class Builder:
             walked = f"{walked}.{name}"
             owner = found.__name__ if isinstance(found, ModuleType) else _owner(found)
             if owner is not None and not self.allows(owner):
-                raise TargetError(where, f"{path} leads to {owner}, which is not allowed", _allow_hint(owner))
+                raise TargetError(where, f"{path} resolves to {owner}, which is not allowed", _allow_hint(owner))
         return found
 
     def locate_function(self, path: str, where: str, num_arguments: int | None = None) -> Any:
@@ -203,7 +203,7 @@ class Builder:
             example = "torch.optim.SGD" if where.endswith("_target_") else "my_module:function"
             own = [f"{module}.{path}" for module in modules_with(path, roots)] if path.isidentifier() else []
             hint = did_you_mean(*own) if own else f"e.g. {example}"
-            raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", f"  {hint}")
+            raise TargetError(where, f"'{path}' is not a dotted path to a name in a module", f"  {hint}")
         dotted = path.replace(":", ".")
         if not self.allows(dotted, roots):
             top = dotted.partition(".")[0]
@@ -218,19 +218,21 @@ class Builder:
 
 def _of_main(path: str, where: str) -> TargetError:
     """Return the error about what a notebook or a script defines itself: no other process can import it."""
-    problem = f"{path} is defined in a notebook or in the script that runs: workers can't import it"
+    problem = f"{path} is defined in a notebook or in the main script: workers can't import it"
     moved = path.replace("__main__", "my_code", 1)
-    return TargetError(where, problem, f"  put it into a file, my_code.py in the current folder, and name it {moved}")
+    return TargetError(where, problem, f"  put it into a file, my_code.py in the current folder, and use {moved}")
 
 
 def _target(node: Any, where: str) -> str:
     if not isinstance(node, Mapping):
         name = node if isinstance(node, str) and node.isidentifier() else "Class"
-        hint = f"  by its class: {{_target_: package.{name}}}"
+        hint = f"  give its class: {{_target_: package.{name}}}"
         raise TargetError(where, f"must be a mapping with a _target_, not {as_written(node)}", hint, _is_built)
     target = node.get("_target_")
     if not isinstance(target, str):
-        raise TargetError(where, "has no _target_", f"  its class is its _target_: {where}={{_target_: package.Class}}")
+        raise TargetError(
+            where, "has no _target_", f"  give its class as _target_: {where}={{_target_: package.Class}}"
+        )
     return target
 
 
@@ -251,7 +253,9 @@ def _refuse_serialized(node: Any, where: str) -> None:
     """Refuse the form in which Keras takes an object, of any module, for an argument."""
     if isinstance(node, Mapping):
         if "class_name" in node or "registered_name" in node:
-            raise TargetError(where, "holds a serialized object, and another account may have written this", TRUST_HINT)
+            raise TargetError(
+                where, "contains a serialized object, and another account may have written this", TRUST_HINT
+            )
         for key, value in node.items():
             _refuse_serialized(value, f"{where}.{key}")
     elif isinstance(node, list | tuple):
@@ -279,7 +283,7 @@ def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> 
     if hint is None and (file := re.fullmatch(r"([\w./-]+)\.py[:.](\w+)", path)):
         module = file[1].strip("./").replace("/", ".")
         hint = f"  {did_you_mean(f'{module}.{file[2]}')}"
-    return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
+    return ConfigError(f"{where}: {path} does not exist: {walked} has no '{name}'.", hint)
 
 
 def _is_module(module: ModuleType, path: str, where: str) -> TargetError:
@@ -290,7 +294,7 @@ def _is_module(module: ModuleType, path: str, where: str) -> TargetError:
     parent = path.rpartition(".")[0]
     is_there = bool(names) and hasattr(sys.modules.get(parent), names[0])
     hint = f"  {did_you_mean(f'{parent if is_there else path}.{names[0]}')}" if names else None
-    return TargetError(where, f"{path} is a module, and builds nothing", hint)
+    return TargetError(where, f"{path} is a module, not a class or function", hint)
 
 
 def _owner(found: Any) -> str | None:

@@ -99,7 +99,7 @@ class Gate:
         for section in ("run", "dataset", "datasets"):
             for key, text in _texts(data.get(section), section):
                 if is_foreign_store(text):
-                    self._refuse_unless_permitted(key, "names a server that credentials of yours would be sent to")
+                    self._refuse_unless_permitted(key, "names a server that your credentials would be sent to")
 
     def check_callbacks(self, node: Any) -> None:
         """Check ``hydra.callbacks`` by names alone; nothing is imported."""
@@ -166,7 +166,7 @@ class Gate:
         framework = is_framework(value)
         if framework and not any(matches(value, one) for one in self.allow):
             raise TargetError(
-                where, f"{value} is not allowed: it is nothing of logging's", "  " + to_try(f"allow=[{value}]")
+                where, f"{value} is not allowed: it is not part of logging", "  " + to_try(f"allow=[{value}]")
             )
         self._builder.refuse_unless_allowed(value, where, [self.root])
         if walk:
@@ -180,18 +180,18 @@ class Gate:
         if text.startswith("ext://"):
             self._check_logging_name(text.removeprefix("ext://"), where, walk=walk)
         elif text.startswith("cfg://"):
-            raise TargetError(where, f"{text} is not followed", "  write the value itself, or ${...}")
+            raise TargetError(where, f"{text} is not supported", "  write the value itself, or ${...}")
 
     def _check_log(self, value: Any, where: str) -> None:
         if not _lies_in(value, self.folder) or Path(value).suffix != ".log":
-            self._refuse_unless_permitted(where, f"is no *.log in {self.folder}")
+            self._refuse_unless_permitted(where, f"is not a *.log file in {self.folder}")
 
     def _refuse_unless_permitted(self, key: str, why: str) -> None:
         if key in self.typed or any(matches(key, one) for one in self.allow):
             return
         plain = _PLAIN_KEY.fullmatch(key)
         hint = to_try(f"allow=[{key}]", f"  or type {key}=...") if plain else to_try(f"""'allow=["{key}"]'""")
-        raise TargetError(key, f"{why}: a file sets it only where allow names it", f"  {hint}")
+        raise TargetError(key, f"{why}: a file can set it only if allow names it", f"  {hint}")
 
     def _lies_in_project(self, name: str, value: Any) -> bool:
         paths = {"working_dir": [value], "py_modules": value}.get(name)

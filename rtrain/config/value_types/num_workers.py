@@ -27,7 +27,7 @@ def read_num_workers(value: Any) -> int:
         return value
     if isinstance(value, Mapping):
         if set(value) != {"min", "max"}:
-            raise ValueError("is a range that needs min and max, and nothing else, e.g. {min: 1, max: 8}")
+            raise ValueError("must be a range with only min and max, e.g. {min: 1, max: 8}")
         value = [value["min"], value["max"]]
     if not isinstance(value, list | tuple):
         count = _whole(value)
@@ -41,7 +41,7 @@ def read_num_workers(value: Any) -> int:
         raise ValueError("must be a range of two whole numbers like [1, 8]")
     least, most = (int(one or 0) for one in bounds)
     if least < 1:
-        raise ValueError(f"must be a range that begins at 1 or more; {least} workers train in this process")
+        raise ValueError(f"must be a range that starts at 1 or more; {least} workers train in this process")
     if least > most:
         raise ValueError(f"has a min of {least} above its max of {most}")
     return Elastic(least, most)

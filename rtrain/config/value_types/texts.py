@@ -33,7 +33,7 @@ def one_of(*choices: str) -> Any:
 def folder(value: str) -> str:
     """Refuse the URL of a store where a folder is wanted."""
     if "://" in value:
-        raise ValueError("is a folder of this machine, not a URL; for a copy in an object store: run.storage")
+        raise ValueError("must be a local folder, not a URL; for a copy in an object store: run.storage")
     return value
 
 
@@ -41,7 +41,7 @@ def store(value: str) -> str:
     """Refuse what is not the URL of a store."""
     scheme, separator, rest = value.partition("://")
     if not separator or not rest:
-        raise ValueError("is a URL, such as s3://bucket/runs; a folder of the network is file:///mnt/runs")
+        raise ValueError("must be a URL, such as s3://bucket/runs; for a network folder: file:///mnt/runs")
     if scheme.lower() in ("http", "https"):
-        raise ValueError("is the URL of an object store (s3, gs, az, abfs, file); nothing can be written to a web page")
+        raise ValueError("must be the URL of an object store (s3, gs, az, abfs, file), not of a web page")
     return value

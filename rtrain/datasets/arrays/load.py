@@ -206,10 +206,13 @@ def _native(y: np.ndarray) -> np.ndarray:
 
 def _task(train: Columns, labels: Labels, task: str) -> str:
     if "group" in train and task not in ("auto", "ranking"):
-        message = f"the rows bring the queries of a ranking, but dataset.task is {task}."
+        message = f"the rows have the queries of a ranking, but dataset.task is {task}."
         raise DatasetError(message, "Use dataset.task=ranking, or leave the queries out.")
     if task == "ranking" and "group" not in train:
-        raise DatasetError("dataset.task=ranking needs to know which rows belong to one query.", "Give qid: or .query.")
+        raise DatasetError(
+            "dataset.task=ranking needs to know which rows belong to one query.",
+            "Add qid: to the rows, or a .query file.",
+        )
     return "ranking" if task == "ranking" or (task == "auto" and "group" in train) else labels.task
 
 

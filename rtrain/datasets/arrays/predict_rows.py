@@ -57,6 +57,6 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
         x = inputs(some, None if dtype == "uint8" else dtype)
         if list(x.shape[1:]) != encoding["input_shape"]:
             mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
-            raise DatasetError(f"{part.where}: rows are of shape {mine}, those that were learned of {learned}.")
+            raise DatasetError(f"{part.where}: rows are of shape {mine}, but the training rows were of {learned}.")
         more = [None if values is None else values[rows] for values in given]
         yield RawChunk(x, None if y is None else targets(some, labels), {}, *more)

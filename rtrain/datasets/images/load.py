@@ -150,7 +150,7 @@ def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: 
     empty = np.flatnonzero(np.bincount(y, minlength=len(class_names)) == 0)
     if empty.size:
         folder = classes[class_names[empty[0]]]
-        raise DatasetError(f"{folder}: the class folder holds no image.", "Remove the folder, or put images there.")
+        raise DatasetError(f"{folder}: the class folder contains no image.", "Remove the folder, or put images there.")
 
 
 def images_below(folder: Path) -> list[Path]:

@@ -80,7 +80,7 @@ def _bytes(image: Image, where: str) -> Image:
         return Image.fromarray(((values + STEP // 2) // STEP).astype(np.uint8))
     if image.mode in UNBOUNDED:
         raise DatasetError(
-            f"{where}: the image holds {UNBOUNDED[image.mode]}, which no scale brings to the 0 to 255 of a pixel.",
+            f"{where}: the image contains {UNBOUNDED[image.mode]}, which can't be scaled to pixel values of 0 to 255.",
             "Convert it to 8 or 16 bits, or give its values as an array: dataset=numpy",
         )
     unmultiplied = image.convert(image.mode.upper()) if image.mode in ("La", "RGBa") else image

@@ -22,7 +22,7 @@ def open_image_rows(conf: ImagesConf, encoding: Mapping[str, Any]) -> ImageRows:
     path = None if is_glob(conf.path) and not is_url(conf.path) else existing_path(conf.path)
     files = images_below(path) if path is not None and path.is_dir() else files_at(conf.path, ())
     if not files:
-        raise DatasetError(f"dataset.path: {conf.path} holds no image.")
+        raise DatasetError(f"dataset.path: {conf.path} contains no image.")
     names = [str(file) for file in files]
     pieces = [tuple(names[start : start + PIECE_ROWS]) for start in range(0, len(names), PIECE_ROWS)]
     height, width = encoding["image_size"]

@@ -147,7 +147,7 @@ def _tell_of_texts(info: DatasetInfo) -> None:
     """Warn of names and texts that are hardly meant: a column without a name, and blanks around a category."""
     if "" in info.feature_names:
         log.warning(
-            "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
+            "an unnamed column is used as a feature; if it is the index of pandas, exclude it: 'dataset.ids=[\"\"]'"
         )
     columns = {"the label": info.class_names, **{f"feature '{name}'": found for name, found in info.categories.items()}}
     padded = {what: next((text for text in texts if text != text.strip()), None) for what, texts in columns.items()}
@@ -155,7 +155,7 @@ def _tell_of_texts(info: DatasetInfo) -> None:
     if found:
         more = f" and {len(found) - MOST_PADDED} more" if len(found) > MOST_PADDED else ""
         log.warning(
-            "there are blanks around values of %s%s; where they are not meant: dataset.skipinitialspace=true",
+            "there are blanks around values of %s%s; to remove them: dataset.skipinitialspace=true",
             *(", ".join(found[:MOST_PADDED]), more),
         )
 
@@ -168,8 +168,8 @@ def _tell_of_header(reading: CsvFormat, file: Path, schema: pa.Schema) -> None:
     pairs = zip(schema, found, strict=False)
     if any(is_text(one.type) and not is_text(own.type) for one, own in pairs) and not any(map(is_number, found.names)):
         log.warning(
-            "%s: the first line seems to name the columns (%s, ...), and dataset.names calls them otherwise; "
-            "if so, leave dataset.names out",
+            "%s: the first line seems to name the columns (%s, ...), but dataset.names differs; if so, remove "
+            "dataset.names",
             *(file, ", ".join(found.names[:3])),
         )
 
@@ -187,7 +187,7 @@ def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wante
         lacking = next((name for name in wanted if name not in schema.names and name in padded), None)
         if lacking is not None:
             message = f"{file}: there is no column '{lacking}', but one called '{padded[lacking]}'."
-            raise DatasetError(message, "To leave out blanks around names and values: dataset.skipinitialspace=true")
+            raise DatasetError(message, "To remove blanks around names and values: dataset.skipinitialspace=true")
         if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema, reading.decimal):
             shown = ", ".join(schema.names[:3])
             message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."

@@ -97,11 +97,11 @@ def _read(conf: DeltaTableConf, features: Sequence[str] | None) -> tuple[pa.Tabl
             check_columns(conf.ids, schema, where, "ids")
         return table.to_pyarrow_table(columns=columns), f"{where} (version {table.version()})"
     except TableNotFoundError as error:
-        raise DatasetError(f"dataset.path: {where} is no Delta table (it has no _delta_log).") from error
+        raise DatasetError(f"dataset.path: {where} is not a Delta table (it has no _delta_log).") from error
     except (DeltaError, OSError, pa.ArrowException) as error:
         if is_url(conf.path) and conf.version is None:
             raise refusal(conf.path, "dataset.path", error, DatasetError) from error
-        hint = None if conf.version is None else "Leave dataset.version out for the newest one."
+        hint = None if conf.version is None else "Remove dataset.version to read the latest one."
         raise DatasetError(f"{where}: {error}", hint) from error
 
 

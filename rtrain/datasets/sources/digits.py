@@ -43,7 +43,7 @@ class Digits(Source):
             name="digits",
             task="classification",
             class_names=tuple(map(str, range(10))),
-            memory_reason=f"{readable(x.nbytes)}, always held in memory",
+            memory_reason=f"{readable(x.nbytes)}, always kept in memory",
         )
         return resident_dataset(splits, content, conf)
 

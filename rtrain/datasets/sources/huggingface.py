@@ -98,7 +98,7 @@ class Huggingface(Source):
         else:
             refuse_idle(conf, OF_IMAGES, "there are no images to decode")
         if kind == "text":
-            refuse_idle(conf, ("normalize",), "texts are no numbers")
+            refuse_idle(conf, ("normalize",), "texts are not numbers")
         if kind != "table":
             refuse_table_keys(conf, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
@@ -151,8 +151,10 @@ def _opened(conf: HubConf) -> Any:
 
     folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
     if not folder.is_dir() and conf.path in (one.name for one in iter_modules(datasets.packaged_modules.__path__)):
-        message = f"dataset.path: {conf.path} is a file format to datasets, which would read the files of this folder."
-        raise DatasetError(message, "Name a data set of the hub, or use dataset=parquet, csv, json or images.")
+        message = (
+            f"dataset.path: {conf.path} is the name of a file format: datasets would read the files of this folder."
+        )
+        raise DatasetError(message, "Use a data set of the hub, or use dataset=parquet, csv, json or images.")
     datasets.disable_progress_bars()
     try:
         if folder.is_dir():
@@ -161,11 +163,11 @@ def _opened(conf: HubConf) -> Any:
         return datasets.load_dataset(conf.path, conf.subset, revision=conf.revision)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         if folder.is_dir():
-            hint = "Name a folder that save_to_disk wrote, or use dataset=parquet, csv, json or images."
+            hint = "Use a folder written by save_to_disk, or use dataset=parquet, csv, json or images."
             raise DatasetError(f"dataset.path: {folder} can't be opened: {error}", hint) from error
         why = first_line(error)[:200]
-        message = f"dataset.path: {conf.path} is no folder here, and the hub gives no such data set: {why}"
-        hint = "Check the id and the network; or save it where there is one: load_dataset(...).save_to_disk(DIR)"
+        message = f"dataset.path: {conf.path} is not a local folder, and the hub has no such data set: {why}"
+        hint = "Check the id and the network; or save it on a machine with network: load_dataset(...).save_to_disk(DIR)"
         raise DatasetError(message, hint) from error
 
 
@@ -177,8 +179,8 @@ def _by_split(found: Any, conf: HuggingfaceConf) -> dict[str, Any]:
     names = {**SPLIT_NAMES, "dev": "val"}
     parts = {names[name]: part for name, part in found.items() if name in names}
     if "train" not in parts:
-        message = f"{conf.path}: there is no split 'train'; there are: {', '.join(found)}."
-        raise DatasetError(message, "Save the split to train on alone: dataset['...'].save_to_disk(DIR)")
+        message = f"{conf.path}: there is no split 'train'; available: {', '.join(found)}."
+        raise DatasetError(message, "Save only the split to train on: dataset['...'].save_to_disk(DIR)")
     for split, part in parts.items():
         if not len(part):
             raise DatasetError(f"{conf.path}: split '{split}' has no rows.")
@@ -198,7 +200,7 @@ def _kind(train: Any, conf: HuggingfaceConf) -> str:
 
 
 def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> DatasetError:
-    message = f"{conf.path}: dataset.{key} names '{name}', which is no column."
+    message = f"{conf.path}: dataset.{key} names '{name}', which is not a column."
     return DatasetError(message, there_are(train.column_names))
 
 
@@ -244,8 +246,8 @@ def _check_known(codes: pa.Array, numbered: pa.Array, names: Sequence[str], wher
         codes, numbered = codes.flatten(), numbered.flatten()
     lost = codes.filter(pc.and_(_is_code(codes, len(names)), pc.is_null(numbered)))
     if len(lost):
-        message = f"{where} has the class {names[lost[0].as_py()]!r}, which split 'train' has not."
-        raise DatasetError(message, "Give the label of both the same classes.")
+        message = f"{where} has the class {names[lost[0].as_py()]!r}, which split 'train' lacks."
+        raise DatasetError(message, "Use the same classes for the label of both.")
 
 
 def _named_labels(part: Any, conf: HuggingfaceConf, known: Sequence[str] | None, *, alone: bool = False) -> Any:

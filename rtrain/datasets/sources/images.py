@@ -23,7 +23,7 @@ class Images(Source):
 
         folder = existing_path(conf.path)
         if not folder.is_dir():
-            raise DatasetError(f"dataset.path: {conf.path} is a file; images lie in a folder per class.")
+            raise DatasetError(f"dataset.path: {conf.path} is a file; images must be in one folder per class.")
         return load_images(class_folders(folder), conf)
 
     def open_rows(self, conf: ImagesConf, encoding: Mapping[str, Any]) -> RowReader | None:

@@ -149,7 +149,7 @@ def _check_size(files: Sequence[Path], num_rows: int, num_columns: int) -> None:
         )
         message = f"{last[1]}: line {last[2]} names column {last[0]}, and {error.message}"
         raise DatasetError(
-            message, "Correct the line; or train by the library itself, which takes sparse rows."
+            message, "Correct the line; or train with the library directly, which accepts sparse rows."
         ) from error
 
 
@@ -217,7 +217,7 @@ def _rows(file: Path, x: np.ndarray, y: np.ndarray, query: np.ndarray | None) ->
         sizes = more["group"].astype(np.int64)
         if sizes.sum() != len(y):
             message = f"{file}: has {len(y)} rows, but the rows of its queries add up to {sizes.sum()}."
-            raise DatasetError(message, "Check the .query file beside it.")
+            raise DatasetError(message, "Check the .query file next to it.")
         more["group"] = np.repeat(np.arange(len(sizes)), sizes)
     return Arrays(where=str(file), x=x, y=whole_numbers(y), more=more)
 
@@ -231,7 +231,7 @@ def _side(file: Path, endings: Sequence[str]) -> np.ndarray | None:
             try:
                 return np.loadtxt(beside, np.float32, ndmin=1)
             except ValueError as error:
-                raise DatasetError(f"{beside}: {error}", "It holds numbers, one row per line.") from error
+                raise DatasetError(f"{beside}: {error}", "It must contain numbers, one row per line.") from error
     return None
 
 
@@ -243,7 +243,7 @@ def _joined(parts: Sequence[Arrays]) -> Arrays:
         return parts[0]
     names = set(parts[0].more)
     if any(set(part.more) != names for part in parts):
-        raise DatasetError(f"{parts[0].where}: not all files of the split have {' or '.join(SIDE_FILES)}.")
+        raise DatasetError(f"{parts[0].where}: some files of the split have no {' or '.join(SIDE_FILES)}.")
     more = {name: [part.more[name] for part in parts] for name in names}
     if "group" in more:
         starts = np.cumsum([0, *(int(part.max()) + 1 for part in more["group"])])

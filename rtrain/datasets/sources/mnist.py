@@ -46,7 +46,7 @@ class Mnist(Source):
             name="mnist",
             task="classification",
             class_names=tuple(map(str, range(num_classes))),
-            memory_reason=f"{readable(sum(part['x'].nbytes for part in parts.values()))}, always held in memory",
+            memory_reason=f"{readable(sum(part['x'].nbytes for part in parts.values()))}, always kept in memory",
         )
         return resident_dataset(splits, content, conf)
 
@@ -59,7 +59,7 @@ def _folder(path: str) -> Path:
         if _find(folder / below, "train-images-idx3-ubyte"):
             return folder / below
     names = "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte"
-    raise DatasetError(f"dataset.path: {path} holds no file train-images-idx3-ubyte[.gz].", f"Put {names} there.")
+    raise DatasetError(f"dataset.path: {path} contains no file train-images-idx3-ubyte[.gz].", f"Put {names} there.")
 
 
 def _find(folder: Path, name: str) -> Path | None:
@@ -80,7 +80,9 @@ def _read_split(folder: Path, prefix: str) -> Columns:
 def _read(folder: Path, name: str, num_dimensions: int) -> np.ndarray:
     file = _find(folder, name)
     if file is None:
-        raise DatasetError(f"{folder} holds no file {name}[.gz].", "All four MNIST files belong into the same folder.")
+        raise DatasetError(
+            f"{folder} contains no file {name}[.gz].", "All four MNIST files must be in the same folder."
+        )
     return read_idx(file, num_dimensions)
 
 
@@ -99,13 +101,13 @@ def read_idx(file: Path, num_dimensions: int) -> np.ndarray:
     magic = 0x0800 + num_dimensions
     found = int.from_bytes(content[:4], "big")
     if len(content) < header or found != magic:
-        raise DatasetError(f"{file}: no IDX file of bytes (magic number {found:#010x}, expected {magic:#010x}).")
+        raise DatasetError(f"{file}: not an IDX file of bytes (magic number {found:#010x}, expected {magic:#010x}).")
     shape = struct.unpack(f">{num_dimensions}I", content[4:header])
     values = np.frombuffer(content, np.uint8, offset=header)
     if values.size != int(np.prod(shape, dtype=np.int64)):
         expected = " x ".join(map(str, shape))
         raise DatasetError(
-            f"{file}: holds {values.size} bytes of data, its header says {expected}.", "Download it again."
+            f"{file}: contains {values.size} bytes of data, but its header says {expected}.", "Download it again."
         )
     return values.reshape(shape)
 

@@ -136,7 +136,7 @@ def _pairs(text: str, key: str, split: str, conf: NumpyConf, targets_needed: boo
             if x in there and (y in there or not targets_needed):
                 found.setdefault(name, Pair(path, x, y if y in there else ""))
     if (split or "train") not in found and not (found and not targets_needed):
-        message = f"{path}: there are no arrays '{conf.x}' and '{conf.y}', nor '{conf.x}_train' and '{conf.y}_train'."
+        message = f"{path}: there are no arrays '{conf.x}' and '{conf.y}', or '{conf.x}_train' and '{conf.y}_train'."
         raise DatasetError(message, f"{there_are(there or ['none'])}\nName them: dataset.x=... dataset.y=...")
     return found
 
@@ -145,12 +145,12 @@ def _names_in(path: Path) -> list[str]:
     import numpy as np
 
     if path.suffix == ".npy":
-        raise DatasetError(f"{path}: inputs and targets are two files.", f"Name their folder: {path.parent}")
+        raise DatasetError(f"{path}: inputs and targets are two files.", f"Give their folder: {path.parent}")
     try:
         with path.open("rb") as file, np.load(file) as arrays:
             return sorted(arrays.files)
     except (*UNREADABLE, AttributeError) as error:
-        raise DatasetError(f"{path}: can't be read ({error}).", "Is it a .npz file, and complete?") from error
+        raise DatasetError(f"{path}: can't be read ({error}).", "Check that it is a complete .npz file.") from error
 
 
 def _held(x: np.ndarray) -> np.ndarray:

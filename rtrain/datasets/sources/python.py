@@ -146,7 +146,7 @@ def _call(conf: FunctionConf, builder: Builder) -> Any:
 
     function = builder.locate(conf.function, "dataset.function")
     if not callable(function):
-        raise DatasetError(f"dataset.function: {conf.function} is no function.")
+        raise DatasetError(f"dataset.function: {conf.function} is not a function.")
     parameters = parameters_of(function)
     if parameters is not None:
         check_names_known(parameters, list(conf.arguments), "dataset.arguments", conf.function)
@@ -172,7 +172,7 @@ def _text_conf(conf: PythonConf) -> TextConf:
     from rtrain.datasets.without_effect import refuse_idle
 
     refuse_table_keys(conf, f"the texts of {conf.function}")
-    refuse_idle(conf, ("normalize",), "texts are no numbers")
+    refuse_idle(conf, ("normalize",), "texts are not numbers")
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
     return TextConf(path=conf.function, task=conf.task, text=str(conf.text), label=label, **shares)
@@ -246,7 +246,7 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
     try:
         return pa.table({name: pa.array(values) for name, values in arrays.items()})
     except (pa.ArrowException, TypeError) as error:
-        raise DatasetError(f"{conf.function}: its arrays make no table: {error}", f"Return {KINDS}.") from error
+        raise DatasetError(f"{conf.function}: its arrays can't form a table: {error}", f"Return {KINDS}.") from error
 
 
 def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:

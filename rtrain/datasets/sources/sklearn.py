@@ -48,7 +48,7 @@ class Sklearn(Source):
         if conf.name.startswith("make_"):
             return _made(function, conf)
         if conf.arguments:
-            raise DatasetError(f"dataset.arguments: {conf.name} takes none.", "Only functions make_* do.")
+            raise DatasetError(f"dataset.arguments: {conf.name} takes none.", "Only make_* functions take arguments.")
         return _loaded(function(), conf)
 
 
@@ -64,16 +64,16 @@ def _function(name: str) -> Callable[..., Any]:
         return getattr(datasets, known[short])  # type: ignore[no-any-return]
     if hasattr(datasets, f"fetch_{name.removeprefix('fetch_')}"):
         message = (
-            f"dataset.name: scikit-learn downloads '{name}' from the internet, and this source reads no such data."
+            f"dataset.name: scikit-learn downloads '{name}' from the internet, which this source does not support."
         )
-        raise DatasetError(message, "Save it as csv or Parquet once, and use dataset=csv or dataset=parquet.")
+        raise DatasetError(message, "Save it as CSV or Parquet and use dataset=csv or dataset=parquet.")
     near = closest(name, known)
     hint = did_you_mean(f"dataset.name={near}") if near else there_are(known)
     raise DatasetError(f"dataset.name: scikit-learn has no data set '{name}'.", hint)
 
 
 def _made(function: Callable[..., Any], conf: SklearnConf) -> Dataset:
-    refuse_idle(conf, ("target",), f"{conf.name} makes a single one")
+    refuse_idle(conf, ("target",), f"{conf.name} returns a single one")
     arguments: Mapping[str, Any] = conf.arguments
     parameters = inspect.signature(function).parameters
     if "random_state" in parameters and "random_state" not in arguments:

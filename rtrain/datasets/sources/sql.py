@@ -105,10 +105,10 @@ def _engine(text: str) -> Any:
         message = f"dataset.url: {url.drivername} needs the package '{error.name}'."
         raise DatasetError(message, to_try(f"pip install {error.name}")) from error
     except NoSuchModuleError as error:
-        message = f"dataset.url: SQLAlchemy knows no database '{text.partition(':')[0]}'."
+        message = f"dataset.url: SQLAlchemy does not know the database '{text.partition(':')[0]}'."
         raise DatasetError(message, "Check the beginning of the URL, or install its dialect.") from error
     except ArgumentError as error:
-        message = "dataset.url is no URL that SQLAlchemy understands."
+        message = "dataset.url is not a valid SQLAlchemy URL."
         raise DatasetError(message, "E.g. sqlite:///data.db or postgresql://user:password@host/database") from error
 
 
@@ -144,7 +144,7 @@ def _table(names: list[str], rows: Any, where: str) -> pa.Table:
         try:
             columns.append(pa.array(values))
         except (pa.ArrowException, TypeError) as error:
-            raise DatasetError(f"{where}: column '{name}' holds values of several types: {error}") from error
+            raise DatasetError(f"{where}: column '{name}' contains values of several types: {error}") from error
     return pa.Table.from_arrays(columns, names=names)
 
 
@@ -156,4 +156,4 @@ def _tables_hint(engine: Any) -> str | None:
         names = sqlalchemy.inspect(engine).get_table_names()
     except SQLAlchemyError:
         return None
-    return f"There are the tables: {', '.join(names[:12])}" if names else "The database has no tables."
+    return f"Tables: {', '.join(names[:12])}" if names else "The database has no tables."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CLASSES = Need(
     met=lambda way: way.conf.dataset.task == "classification",
     otherwise="numbers are predicted, not classes",
-    instead="Make classes: dataset.task=classification",
+    instead="Generate classes: dataset.task=classification",
     keys=("dataset.task",),
 )
 
@@ -64,7 +64,7 @@ class Synthetic(Source):
             task=conf.task,
             class_names=tuple(map(str, range(conf.num_classes))) if classes else (),
             feature_names=tuple(f"x{i}" for i in range(conf.shape[0])) if len(conf.shape) == 1 else (),
-            memory_reason=f"{readable(columns['x'].nbytes)}, always held in memory",
+            memory_reason=f"{readable(columns['x'].nbytes)}, always kept in memory",
         )
         return resident_dataset(splits, content, conf)
 

@@ -57,7 +57,7 @@ class Tfrecord(Source):
         features = _features(first, conf, str(first_file))
         size = _image_size(first, features, conf)
         if size is None:
-            refuse_idle(conf, ("image_size", "channels"), f"{first_file} holds numbers, no encoded images")
+            refuse_idle(conf, ("image_size", "channels"), f"{first_file} contains numbers, not encoded images")
         else:
             refuse_idle(conf, ("shape",), "encoded images have their own", "Their size is dataset.image_size.")
         parts = {split: _arrays(part, features, conf, size) for split, part in rows.items()}
@@ -120,10 +120,13 @@ def _features(first: Mapping[str, Any], conf: TfrecordConf, where: str) -> list[
     for key, name in (("label", conf.label), *(("features", name) for name in names)):
         if name not in first:
             hint = there_are(sorted(first))
-            raise DatasetError(f"{where}: dataset.{key} names '{name}', which the first record has not.", hint)
+            raise DatasetError(f"{where}: dataset.{key} names '{name}', which the first record lacks.", hint)
     encoded = [name for name in names if isinstance(first[name][0] if first[name] else 0, bytes)]
     if encoded and len(names) > 1:
-        message = f"{where}: feature '{encoded[0]}' holds bytes, which are read as images, and only by themselves."
+        message = (
+            f"{where}: feature '{encoded[0]}' contains bytes, which are read as images and can't be combined "
+            "with other features."
+        )
         numbers = ",".join(name for name in names if name not in encoded)
         raise DatasetError(message, f"Choose: 'dataset.features=[{encoded[0]}]' or 'dataset.features=[{numbers}]'")
     return names
@@ -190,12 +193,14 @@ def _numbers(rows: Sequence[tuple[Path, Mapping[str, list[Any]]]], features: Seq
         for name, length in lengths.items():
             if len(row.get(name, ())) != length:
                 found = len(row.get(name, ()))
-                raise DatasetError(f"{file}: record {number} has {found} values of '{name}', the first one {length}.")
+                raise DatasetError(
+                    f"{file}: record {number} has {found} values of '{name}', but the first one has {length}."
+                )
     x = narrowest(np.array([[value for name in features for value in row[name]] for _, row in rows], np.float64))
     if conf.shape is None:
         return x
     if np.prod(conf.shape) != x.shape[1]:
         shape = " x ".join(map(str, conf.shape))
-        message = f"dataset.shape: {shape} is not the {x.shape[1]} numbers that a record of {rows[0][0]} has."
+        message = f"dataset.shape: {shape} does not match the {x.shape[1]} numbers of a record of {rows[0][0]}."
         raise DatasetError(message)
     return x.reshape(-1, *conf.shape)

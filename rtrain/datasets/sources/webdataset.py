@@ -58,7 +58,7 @@ class Webdataset(Source):
             raise DatasetError(f"{files['train'][0]}: the shard is empty.")
         ending = _input(first, conf, str(files["train"][0]))
         if ending == "npy":
-            refuse_idle(conf, ("image_size", "channels"), f"{files['train'][0]} holds arrays, no encoded images")
+            refuse_idle(conf, ("image_size", "channels"), f"{files['train'][0]} contains arrays, not encoded images")
         size = conf.image_size
         if size is None and ending != "npy":
             size = list(image_size(first[ending], _where(files["train"][0], first)))
@@ -171,7 +171,7 @@ def _samples(file: Path) -> Iterator[Sample]:
                 assert content is not None
                 sample |= {"__key__": key, ending.lower(): content.read()}
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise DatasetError(f"{file}: can't be read as a tar file ({error}).", "Is it complete?") from error
+        raise DatasetError(f"{file}: can't be read as a tar file ({error}).", "Check that it is complete.") from error
     if sample:
         yield sample
 
@@ -189,7 +189,7 @@ def _input(first: Sample, conf: WebdatasetConf, where: str) -> str:
     found = next((one for one in wanted if one in first), None)
     if found is None:
         message = f"{where}: the first row has no {conf.input or 'image or npy'}; it has: {_endings(first)}."
-        raise DatasetError(message, "Name the ending of the input: dataset.input=...")
+        raise DatasetError(message, "Set the extension of the input: dataset.input=...")
     return found
 
 
@@ -207,8 +207,10 @@ def _array(content: bytes, where: str) -> np.ndarray:
 def _check_alike(x: Sequence[np.ndarray], where: str) -> None:
     for number, one in enumerate(x, start=1):
         if one.shape != x[0].shape or not one.ndim:
-            message = f"{where}: row {number} is of shape {list(one.shape)}, the first one of {list(x[0].shape)}."
-            raise DatasetError(message, "All rows have to be arrays of one shape.")
+            message = (
+                f"{where}: row {number} is of shape {list(one.shape)}, but the first one is of {list(x[0].shape)}."
+            )
+            raise DatasetError(message, "All rows must be arrays of the same shape.")
 
 
 def _label(sample: Sample, label: str, where: str) -> Any:

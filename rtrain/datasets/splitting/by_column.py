@@ -85,18 +85,18 @@ class SplitKeys:
         if (found < 0).any():
             row = int((found < 0).argmax())
             value = values[row].as_py()
-            message = f"{what} is {value!r} in row {first_row + row + 1}, which names no split."
+            message = f"{what} is {value!r} in row {first_row + row + 1}, which is not mapped to a split."
             column = self.names["by_column"][0]
-            hint = f"Say what it is, e.g. 'dataset.split.by_column={{column: {column}, test: [{value}]}}'"
-            raise DatasetError(message, f"Known are {', '.join(self.values)}. {hint}")
+            hint = f"Map it to one, e.g. 'dataset.split.by_column={{column: {column}, test: [{value}]}}'"
+            raise DatasetError(message, f"Known values: {', '.join(self.values)}. {hint}")
         return found
 
     def check_alone(self, parts: Collection[str]) -> None:
         """Raise a DatasetError if ``by_column`` splits data that has files for its splits already."""
         if "by_column" in self.names and len(parts) > 1:
             column, own = self.names["by_column"][0], " and ".join(parts)
-            message = f"dataset.split.by_column={column} splits the train rows, but the data has its own {own}."
-            raise DatasetError(message, "Name the train files alone in dataset.path, or leave by_column out.")
+            message = f"dataset.split.by_column={column} splits the train rows, but the data already has {own}."
+            raise DatasetError(message, "Name only the train files in dataset.path, or remove by_column.")
 
     def check_named(self, num_rows: Mapping[str, int]) -> None:
         """Raise a DatasetError if ``by_column`` leaves out ``train``, all others, or a split that it has values for.
@@ -108,11 +108,11 @@ class SplitKeys:
         wanted = {"train"} if self.values is SPLIT_NAMES else {"train", *self.values.values()}
         for split in (one for one in SPLITS if one in wanted and not num_rows[one]):
             means = [text for text, meant in self.values.items() if meant == split]
-            message = f"dataset.split.by_column: no row of '{column}' means {split}."
-            raise DatasetError(message, f"That would be: {', '.join(means)}." if means else "Name fewer values.")
+            message = f"dataset.split.by_column: no row of '{column}' belongs to {split}."
+            raise DatasetError(message, f"Expected: {', '.join(means)}." if means else "Use fewer values.")
         if not num_rows["val"] and not num_rows["test"]:
-            message = f"dataset.split.by_column: every row of '{column}' means train."
-            hint = f"Say which values are not: 'dataset.split.by_column={{column: {column}, test: [...]}}'"
+            message = f"dataset.split.by_column: every row of '{column}' belongs to train."
+            hint = f"Name the values of the others: 'dataset.split.by_column={{column: {column}, test: [...]}}'"
             raise DatasetError(message, hint)
 
 
@@ -140,7 +140,9 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
     begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     for name, key in ((KEY, keys.way), (NAMED, "column")):
         if name in part and (np.minimum.reduceat(part[name], begins) != np.maximum.reduceat(part[name], begins)).any():
-            message = f"dataset.split.by_{key}: rows of one dataset.group differ in it, and a group is never split."
+            message = (
+                f"dataset.split.by_{key}: rows of the same dataset.group differ in it, but a group is never split."
+            )
             raise DatasetError(message, f"Use the column of dataset.group as dataset.split.by_{key}, or a coarser one.")
     found = {KEY: group.view(np.uint64), **part}
     if TIME in part:
@@ -180,9 +182,9 @@ def _times(values: pa.Array, what: str) -> np.ndarray:
             values = values.cast(pa.int64())
         return np.asarray(values.cast(pa.float64(), safe=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"{what} holds no times ({kind}): {str(error)[:120]}"
+        message = f"{what} contains no times ({kind}): {str(error)[:120]}"
         raise DatasetError(
-            message, "Times are dates, numbers, or text such as 2024-12-31 or 2024-12-31 23:59:59."
+            message, "Times must be dates, numbers, or text such as 2024-12-31 or 2024-12-31 23:59:59."
         ) from error
 
 
@@ -198,8 +200,10 @@ def check_times(schemas: Iterable[tuple[str, pa.Schema]], keys: SplitKeys) -> No
             holds = _scale(schema.field(name).type)
             other, there = found.setdefault(name, (holds, where))
             if holds != other:
-                message = f"{where}: dataset.split.by_time '{name}' holds {holds}, but in {there} it holds {other}."
-                raise DatasetError(message, "Write the column in the same way in all files.")
+                message = (
+                    f"{where}: dataset.split.by_time '{name}' contains {holds}, but in {there} it contains {other}."
+                )
+                raise DatasetError(message, "Use the same format in all files.")
 
 
 def _scale(kind: pa.DataType) -> str:
@@ -223,7 +227,7 @@ def refuse_keys(conf: TableSplitConf, rows: str) -> None:
     """Raise a DatasetError if the config names a column to split by, and ``rows`` have none."""
     for key, names in SplitKeys.of(conf).names.items():
         message = f"dataset.split.{key}={','.join(names)} names a column of a table, but {rows} have none."
-        raise DatasetError(message, f"Leave dataset.split.{key} out, or give a table.")
+        raise DatasetError(message, f"Leave dataset.split.{key} out, or use a table.")
 
 
 def _folded(value: object) -> str:

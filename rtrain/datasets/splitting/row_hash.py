@@ -84,11 +84,11 @@ def texts_of(values: pa.Array, what: str) -> pa.Array:
         if pa.types.is_floating(found.type):
             found = found.cast(pa.float64())
             if (pc.max(pc.abs(found)).as_py() or 0) > MAX_WHOLE:
-                message = f"{what} holds numbers so large that their last digits are lost."
-                raise DatasetError(message, "Keep them as whole numbers or text, in Parquet, or use memory=resident.")
+                message = f"{what} contains numbers so large that their last digits are lost."
+                raise DatasetError(message, "Store them as integers or text, in Parquet, or use memory=resident.")
             is_whole = pc.equal(found, pc.trunc(found))
             whole = pc.if_else(is_whole, found, 0.0).cast(pa.int64()).cast(pa.large_string())
             return pc.if_else(is_whole, whole, found.cast(pa.large_string()))
         return found.cast(pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{what} is of type {found.type}, which names nothing: {error}") from error
+        raise DatasetError(f"{what} is of type {found.type}, which can't identify rows: {error}") from error

@@ -35,14 +35,16 @@ def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:
     for name, share in asked.items():
         if share and name in own:
             raise DatasetError(
-                f"dataset.split.{name} asks for {share:g} of the train rows, but the data has its own {name} split.",
-                f"Remove dataset.split.{name}, or name the train files alone in dataset.path.",
+                f"dataset.split.{name} takes {share:g} of the train rows, but the data already has a {name} split.",
+                f"Remove dataset.split.{name}, or name only the train files in dataset.path.",
             )
     if "test" not in asked and not {"val", "test"} & set(own) and not asked.get("val"):
         asked["test"] = DEFAULT_TEST_SHARE
     if sum(asked.values()) >= 1:
         parts = " + ".join(f"{name} {share:g}" for name, share in asked.items())
-        raise DatasetError(f"dataset.split: {parts} leaves nothing for train.", "Let the shares add up to less than 1.")
+        raise DatasetError(
+            f"dataset.split: {parts} leaves nothing for train.", "The shares must add up to less than 1."
+        )
     return asked
 
 
@@ -127,8 +129,8 @@ def without_keys(part: Columns) -> Columns:
 def check_way(way: str, asked: Mapping[str, float], own: Collection[str]) -> None:
     """Raise a DatasetError if a column is to share out rows, and the data's own splits leave nothing to share."""
     if way != "row" and not asked and len(own) > 1:
-        message = f"dataset.split.by_{way} shares out the train rows, but the data has its own {' and '.join(own)}."
-        raise DatasetError(message, f"Leave dataset.split.by_{way} out, or ask for a share, e.g. dataset.split.val=0.1")
+        message = f"dataset.split.by_{way} splits the train rows, but the data already has {' and '.join(own)}."
+        raise DatasetError(message, f"Leave dataset.split.by_{way} out, or set a share, e.g. dataset.split.val=0.1")
 
 
 def _shared(train: Columns, asked: Mapping[str, float], seed: int, stratify: bool, way: str) -> dict[str, np.ndarray]:
@@ -228,10 +230,10 @@ def check_not_empty(num_rows: Mapping[str, int], asked: Mapping[str, float], of:
     for name in (name for name, count in num_rows.items() if not count):
         share = f"{asked[name]:g} of {of}" if name in asked else f"what is left of {of}"
         if way == "time" and asked:
-            message = f"split '{name}' is empty: equal times stay together, and none of {of} is left for it."
-            raise DatasetError(message, "Name a finer column in dataset.split.by_time, or change the shares.")
+            message = f"split '{name}' is empty: equal times stay together, and none of {of} are left for it."
+            raise DatasetError(message, "Use a finer column in dataset.split.by_time, or change the shares.")
         if way == "hash" and asked:
-            message = f"split '{name}' is empty: no value of the column to split by falls into {share}."
+            message = f"split '{name}' is empty: no value of the split column falls into {share}."
             raise DatasetError(message, f"Change dataset.split.{name if name in asked else 'test'}, or dataset.seed.")
         if name in asked:
             message = f"split '{name}' is empty: {share} is less than one."

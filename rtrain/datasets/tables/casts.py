@@ -51,14 +51,14 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
     try:
         return _converted(values, dtype)
     except pa.ArrowNotImplementedError as error:
-        message = f"{where}: column '{name}' is of type {values.type}, which can't be taken as {dtype}."
-        raise DatasetError(message, "Leave it out of dataset.dtypes, or take another type.") from error
+        message = f"{where}: column '{name}' is of type {values.type}, which can't be converted to {dtype}."
+        raise DatasetError(message, "Remove it from dataset.dtypes, or use another type.") from error
     except pa.ArrowInvalid as error:
         row = next((row for row in range(len(values)) if not _fits(values.slice(row, 1), dtype)), 0)
         raise DatasetError(
-            f"{where}: row {first_row + row + 1} has {name}={values[row].as_py()!r}, which is no {dtype} as "
-            "dataset.dtypes wants it.",
-            f"Correct the value, or take another type: 'dataset.dtypes={{{name}: category}}'",
+            f"{where}: row {first_row + row + 1} has {name}={values[row].as_py()!r}, which is not {dtype} as set in "
+            f"dataset.dtypes.",
+            f"Correct the value, or use another type: 'dataset.dtypes={{{name}: category}}'",
         ) from error
 
 

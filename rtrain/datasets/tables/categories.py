@@ -96,9 +96,9 @@ class CategoryScan:
                 self._numbers.add(name)
             elif len(known) > MAX_CATEGORIES:
                 raise DatasetError(
-                    f"{where}: feature '{name}' has more than {MAX_CATEGORIES:,} different texts; "
-                    "it can't be a category.",
-                    f"Leave it out: 'dataset.drop=[{name}]', or keep it beside predictions: 'dataset.ids=[{name}]'",
+                    f"{where}: feature '{name}' has more than {MAX_CATEGORIES:,} different texts, too many for a "
+                    f"category.",
+                    f"Drop it: 'dataset.drop=[{name}]', or keep it next to predictions: 'dataset.ids=[{name}]'",
                 )
 
     def _holds_numbers(self, name: str) -> bool:
@@ -122,8 +122,8 @@ class CategoryScan:
         fraction = next((one for one in typed or () if not is_whole(one)), None)
         if fraction is not None:
             raise DatasetError(
-                f"feature '{name}' is to be a category, but holds fractions such as {fraction}.",
-                f"Leave it out of dataset.categorical, or take them as texts: 'dataset.dtypes={{{name}: category}}'",
+                f"feature '{name}' should be a category, but contains fractions such as {fraction}.",
+                f"Remove it from dataset.categorical, or read them as text: 'dataset.dtypes={{{name}: category}}'",
             )
         return self._names[name] if typed is None else typed
 
@@ -143,7 +143,7 @@ def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
             values = pa.compute.if_else(pa.compute.is_nan(values), None, values).cast(pa.int64())
         return values.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{what} is to be a category, but holds {values.type} values: {error}") from error
+        raise DatasetError(f"{what} should be a category, but contains {values.type} values: {error}") from error
 
 
 def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str, *, zeros_count: bool = False) -> np.ndarray:
@@ -239,13 +239,13 @@ def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, conf: 
         sign = None if conf.categorical is not None else numbers_but_for(names)
         if sign:
             log.warning(
-                "feature '%s' is taken as a category, but its texts, such as '%s', would be numbers without '%s'; "
-                "%s, or say which features are categories: 'dataset.categorical=[%s]'",
+                "feature '%s' is treated as a category, but its texts, such as '%s', would be numbers without '%s'; "
+                "%s, or list the categories: 'dataset.categorical=[%s]'",
                 *(name, names[0], sign, how_to_write_numbers(names), ",".join(categories)),
             )
         elif num_rows >= MANY_ROWS and 2 * len(names) > num_rows:
             log.warning(
-                "feature '%s' has %d different texts in %d rows; if it names them, keep it out: 'dataset.ids=[%s]'",
+                "feature '%s' has %d different texts in %d rows; if it identifies them, exclude it: 'dataset.ids=[%s]'",
                 *(name, len(names), num_rows, name),
             )
 
@@ -255,7 +255,7 @@ def tell_of_marks(what: str, names: Sequence[str], na_values: Sequence[str] = ()
     marks = list(dict.fromkeys(name.strip() for name in names if is_mark(name)))
     if marks and len(marks) < len(names):
         log.warning(
-            "%s has the text %s, which is a category like the others; where it means that a value is missing: %s",
+            "%s has the text %s, which is treated as a category; if it marks missing values: %s",
             *(
                 what,
                 " and ".join(map(repr, marks)),
@@ -284,7 +284,7 @@ def have_decimal_commas(texts: Collection[str]) -> bool:
 def how_to_write_numbers(texts: Collection[str]) -> str:
     """Return what to do about texts that would be numbers without a sign."""
     if have_decimal_commas(texts):
-        return "if the comma stands before a fraction: dataset.decimal=comma (of CSV files)"
+        return "if it is a decimal comma: dataset.decimal=comma (of CSV files)"
     return "write them as numbers"
 
 

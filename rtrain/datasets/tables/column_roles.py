@@ -41,7 +41,7 @@ class Roles:
         """
         if conf.task == "ranking" and conf.group is None:
             message = "dataset.task=ranking needs to know which rows belong to one query."
-            raise DatasetError(message, "Name their column: dataset.group=...")
+            raise DatasetError(message, "Set their column: dataset.group=...")
         if conf.group is not None and conf.task != "ranking":
             raise DatasetError(
                 f"dataset.group={conf.group} names the queries of a ranking, but dataset.task is {conf.task}.",
@@ -85,8 +85,8 @@ class Roles:
 def refuse_table_keys(conf: ColumnsConf, rows: str) -> None:
     """Raise a DatasetError if the config says something of the columns of a table, and ``rows`` have none."""
     for key in changed(conf, OF_TABLES):
-        message = f"dataset.{key} takes columns of a table, but {rows} have none."
-        raise DatasetError(message, f"Leave dataset.{key} out, or give a table.")
+        message = f"dataset.{key} requires columns of a table, but {rows} have none."
+        raise DatasetError(message, f"Leave dataset.{key} out, or use a table.")
 
 
 def grouped(part: Columns) -> Columns:
@@ -111,7 +111,9 @@ def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) 
     try:
         values = np.asarray(table[column].cast(pa.float32(), safe=False).to_numpy())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{where}: dataset.{key} '{column}' is of type {table[column].type}, no number.") from error
+        raise DatasetError(
+            f"{where}: dataset.{key} '{column}' is of type {table[column].type}, not a number."
+        ) from error
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = first_row + int(wrong.argmax()) + 1
@@ -145,7 +147,7 @@ def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndar
         found[np.asarray(whole)] = values.filter(whole).cast(pa.int64())
         found[~np.asarray(whole)] = _hashes(_fractions(values.filter(pc.invert(whole))))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{where}: dataset.group '{column}' names no groups: {error}") from error
+        raise DatasetError(f"{where}: dataset.group '{column}' can't be used as groups: {error}") from error
     return found
 
 

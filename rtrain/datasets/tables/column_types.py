@@ -33,8 +33,8 @@ def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str]
             if holds != other:
                 kind = "string" if name in (conf.label, conf.group) else "category"
                 raise DatasetError(
-                    f"{where}: column '{name}' holds {holds}, but in {there} it holds {other}.",
-                    f"Say what it is: 'dataset.dtypes={{{name}: {kind}}}', or correct the file.",
+                    f"{where}: column '{name}' contains {holds}, but in {there} it contains {other}.",
+                    f"Set its type: 'dataset.dtypes={{{name}: {kind}}}', or correct the file.",
                 )
 
 
@@ -67,16 +67,16 @@ def check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: Co
     if not wrong:
         return
     kinds = ", ".join(f"'{name}' is {_kind_of(kind)}" for name, kind in wrong.items())
-    leave = f"leave them out: 'dataset.drop=[{','.join([*conf.drop, *wrong])}]'" if len(wrong) < len(features) else ""
+    leave = f"drop them: 'dataset.drop=[{','.join([*conf.drop, *wrong])}]'" if len(wrong) < len(features) else ""
     hint = ", or ".join(filter(None, (leave, _as_other_types(wrong)))) or "encode them as numbers in the data."
-    raise DatasetError(f"{where}: features are numbers or texts, but {kinds}.", hint[0].upper() + hint[1:])
+    raise DatasetError(f"{where}: features must be numbers or text, but {kinds}.", hint[0].upper() + hint[1:])
 
 
 def _as_other_types(wrong: Mapping[str, pa.DataType]) -> str:
     """Return the override that reads columns as what they can be; nothing where all are nested."""
     readable = {name: kind for name, kind in wrong.items() if not is_nested(kind)}
     types = [f"{name}: {'category' if _is_bytes(kind) else 'int64'}" for name, kind in readable.items()]
-    return f"take them as other types: 'dataset.dtypes={{{', '.join(types)}}}'" if types else ""
+    return f"convert them: 'dataset.dtypes={{{', '.join(types)}}}'" if types else ""
 
 
 def _kind_of(kind: pa.DataType) -> str:

@@ -59,7 +59,9 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     size = sum(reading.decoded_bytes(file, num_words) for part in files.values() for file in part)
     choice = choose_memory(conf.memory, size)
     if choice.memory == "stream" and conf.group is not None:
-        message = f"dataset.group: groups are kept together in memory only, but this data is streamed: {choice.reason}"
+        message = (
+            f"dataset.group: groups can be kept together only in memory, but this data is streamed: {choice.reason}"
+        )
         raise DatasetError(message, "Use dataset.memory=resident.")
     load = _load_resident if choice.memory == "resident" else _load_stream
     return load(_Table(name, reading, conf, files, features), choice)

@@ -117,7 +117,7 @@ def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
     asked, inputs = conf.dtypes or {}, spec_of(encoding, conf).inputs
     for name in inputs:
         if name in asked and asked[name] != learned.get(name):
-            message = f"dataset.dtypes takes '{name}' as {asked[name]}, but the model reads it as in training."
+            message = f"dataset.dtypes reads '{name}' as {asked[name]}, but the model reads it as in training."
             raise DatasetError(message, "Leave it out.")
     return {**learned, **asked}
 
@@ -145,12 +145,12 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
     """Raise a DatasetError if a table has not the columns that a prediction needs; the label is not among them."""
     check_has(spec.inputs, schema, where, "the model takes")
     check_columns(spec.roles.base_margin, schema, where, "base_margin")
-    check_has(ids, schema, where, "dataset.ids keeps beside each prediction")
+    check_has(ids, schema, where, "dataset.ids keeps next to each prediction")
     several = [name for name, count in Counter(schema.names).items() if count > 1]
     if several and not ids:
         others = ",".join(name for name in schema.names if name not in (*several, *spec.inputs))
         message = (
-            f"{where}: there are several columns '{several[0]}', and a prediction keeps every column but the features."
+            f"{where}: there are several columns '{several[0]}', and predictions keep every column except the features."
         )
         raise DatasetError(message, f"Keep others: 'dataset.ids=[{others}]'" if others else "Rename them.")
 
@@ -243,8 +243,8 @@ def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
     weight = [spec.roles.weight] if spec.roles.weight else []
     check_columns([spec.labels.column], schema, where, "label")
     if not set(weight) <= set(schema.names):
-        message = f"{where}: there is no column '{weight[0]}', which training weighed rows by."
-        raise DatasetError(message, "Name another one, or weigh all rows alike: dataset.weight=null")
+        message = f"{where}: there is no column '{weight[0]}', which weighted the training rows."
+        raise DatasetError(message, "Use another one, or weight all rows equally: dataset.weight=null")
     check_columns(spec.roles.columns, schema, where, "group")
     return [spec.labels.column, *spec.roles.columns]
 

@@ -166,7 +166,7 @@ def _frame(table: pa.Table, kinds: Mapping[str, str], where: str) -> pd.DataFram
             elif kind == "number":
                 values = (values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values).cast(pa.float64())
         except pa.ArrowException as error:
-            raise DatasetError(f"{where}: feature '{name}' is no number: {str(error)[:120]}") from error
+            raise DatasetError(f"{where}: feature '{name}' is not a number: {str(error)[:120]}") from error
         found[name] = values
     return pa.table(found).to_pandas()
 
@@ -192,7 +192,7 @@ def _name(place: int, step: Mapping[str, Any]) -> str:
 def _check_columns(names: Sequence[str], there: Sequence[str], where: str) -> None:
     for name in names:
         if name not in there:
-            raise DatasetError(f"{where} names '{name}', which is no feature.", nearest_or_all(name, there))
+            raise DatasetError(f"{where} names '{name}', which is not a feature.", nearest_or_all(name, there))
 
 
 def _part_names(name: str, values: pd.Series[Any], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -219,8 +219,8 @@ def _features(
 def _check_names(features: Sequence[str], others: set[str]) -> None:
     for name in features:
         if name in others or features.count(name) > 1:
-            message = f"dataset.preprocessors make a feature '{name}', and there is another column of that name."
-            raise DatasetError(message, "Give another one with output_columns.")
+            message = f"dataset.preprocessors create a feature '{name}', but a column of that name exists."
+            raise DatasetError(message, "Choose another name with output_columns.")
 
 
 def _columns(name: str, values: pd.Series[Any], parts: Sequence[str] | None, where: str) -> dict[str, pa.Array]:
@@ -236,7 +236,7 @@ def _columns(name: str, values: pd.Series[Any], parts: Sequence[str] | None, whe
         matrix = np.stack([nothing, *rows])[1:]
     except ValueError as error:
         message = (
-            f"{where}: after dataset.preprocessors '{name}' still holds lists, no vectors of {len(parts)} numbers."
+            f"{where}: after dataset.preprocessors '{name}' still contains lists, not vectors of {len(parts)} numbers."
         )
         raise DatasetError(message, f"Encode them: {{type: MultiHotEncoder, columns: [{name}]}}") from error
     return {part: pa.array(column) for part, column in zip(parts, matrix.T, strict=True)}

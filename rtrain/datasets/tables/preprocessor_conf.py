@@ -36,9 +36,9 @@ TEXT_STEPS = ("CountVectorizer", "HashingVectorizer", "Tokenizer")
 """Those that take texts apart."""
 
 NOT_NEEDED: Mapping[str, str] = {
-    "Categorizer": "columns of text are categories without it, see dataset.categorical",
-    "Chain": "the list is a chain already",
-    "LabelEncoder": "the label is encoded without it",
+    "Categorizer": "text columns are treated as categories anyway, see dataset.categorical",
+    "Chain": "the list already is a chain",
+    "LabelEncoder": "the label is encoded anyway",
     "TorchVisionPreprocessor": "the torch trainer has trainer.transform for that",
 }
 
@@ -66,7 +66,7 @@ def _unknown(kind: str) -> str:
     if not kind:
         return "needs a type, such as {type: StandardScaler, columns: [a, b]}"
     if kind in NOT_NEEDED:
-        return f"{kind} has no use here: {NOT_NEEDED[kind]}"
+        return f"{kind} is not needed: {NOT_NEEDED[kind]}"
     meant = closest(kind, ARGUMENTS, 0.4)
     hint = did_you_mean(meant) if meant else f"there are {', '.join(ARGUMENTS)}"
     return f"there is no preprocessor {kind}; {hint}"

@@ -83,7 +83,7 @@ def _check_kind(kind: str, arguments: Mapping[str, Any], column: str, values: pd
         wanted, right = "numbers", is_number
     if not right:
         holds = "numbers" if is_number else "lists" if is_list else "text"
-        raise DatasetError(f"needs {wanted}, but '{column}' holds {holds}.")
+        raise DatasetError(f"needs {wanted}, but '{column}' contains {holds}.")
 
 
 def _standard(column: str, values: pd.Series[Any], arguments: Mapping[str, Any]) -> Statistics:

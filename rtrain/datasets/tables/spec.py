@@ -101,8 +101,8 @@ class TableSpec:
         """
         for name, mean in zip(self.features, means, strict=True):
             if mean != mean and name not in self.categories:
-                message = f"feature '{name}' has no value in the train split, and so no mean to fill in."
-                raise DatasetError(message, "Leave it out of dataset.features.")
+                message = f"feature '{name}' has no value in the train split, so there is no mean to fill in."
+                raise DatasetError(message, "Remove it from dataset.features.")
         return replace(self, fill=means)
 
     def decided(self, missing: Collection[str]) -> TableSpec:
@@ -147,7 +147,7 @@ class TableSpec:
             x = self._decoded(prepared, where, first_row)
         except DatasetError as error:  # its hint is about keys that a prediction can't change
             is_mark = "dataset.na_values" in (error.hint or "")
-            hint = error.hint if is_mark else "Correct it: rows are read as in training, which had none like it."
+            hint = error.hint if is_mark else "Correct it: rows are read as in training, where no such value occurred."
             raise DatasetError(error.message, hint) from error
         for name in self.categories:
             known = int(np.count_nonzero(~np.isnan(x[:, self.features.index(name)])))
@@ -181,15 +181,11 @@ class TableSpec:
         place, text = _first_text(table[name], first_row)
         names = ",".join(one for one in self.features if one == name or one in self.categories)
         numbers = f"Read it as numbers: 'dataset.dtypes={{{name}: float32}}', take" if "the text" in place else "Take"
-        marks = (
-            f"Where it means that a value is missing: 'dataset.na_values=[\"{text.strip()}\"]'.\n"
-            if is_mark(text)
-            else ""
-        )
+        marks = f"If it marks a missing value: 'dataset.na_values=[\"{text.strip()}\"]'.\n" if is_mark(text) else ""
         return DatasetError(
             f"{where}: feature '{name}' is not numeric: {place}.",
-            f"{marks}{numbers} it as a category: 'dataset.categorical=[{names}]', "
-            f"leave it out: 'dataset.drop=[{name}]', or correct the value.",
+            f"{marks}{numbers} it as a category: 'dataset.categorical=[{names}]', drop it: "
+            f"'dataset.drop=[{name}]', or correct the value.",
         )
 
     def fill_missing(self, x: np.ndarray) -> np.ndarray:
@@ -211,7 +207,7 @@ class TableSpec:
             raise DatasetError(
                 f"{where}: feature '{self.features[column]}' is infinite, or too large for {self.dtype}, "
                 f"in row {first_row + row + 1}.",
-                "Correct the value, or leave the column out of dataset.features.",
+                "Correct the value, or remove the column from dataset.features.",
             )
         missing = np.isnan(x)
         missing[:, [name in self.categories for name in self.features]] = False
@@ -251,7 +247,7 @@ def _first_text(values: pa.ChunkedArray, first_row: int) -> tuple[str, str]:
     found = [(row, value.as_py()) for row, value in enumerate(values) if value.is_valid]
     row, value = next(((row, value) for row, value in found if not is_number(value)), found[0])
     shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
-    return f"row {first_row + row + 1} holds {'the text ' if is_number(value) else ''}{shown}", str(value)
+    return f"row {first_row + row + 1} contains {'the text ' if is_number(value) else ''}{shown}", str(value)
 
 
 def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[str, ...]:
@@ -281,11 +277,13 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
     check_columns(features, schema, where, "features")
     _check_categorical(conf, features, where)
     if conf.label in features:
-        raise DatasetError(f"dataset.features holds the label '{conf.label}'.", "Remove it: the model would see it.")
+        raise DatasetError(
+            f"dataset.features contains the label '{conf.label}'.", "Remove it: the model would see the label."
+        )
     for name in used & set(features):
-        raise DatasetError(f"dataset.features holds '{name}', which has another use here.", "Name it in one place.")
+        raise DatasetError(f"dataset.features contains '{name}', which has another role.", "Name it in only one place.")
     if not features:
-        raise DatasetError(f"{where}: there is no column besides the label '{conf.label}' that can be a feature.")
+        raise DatasetError(f"{where}: no column except the label '{conf.label}' can be a feature.")
     check_types(features, schema, where, conf)
     return tuple(features)
 
@@ -306,7 +304,7 @@ def _check_categorical(conf: ColumnsConf, features: Sequence[str], where: str) -
     for name in conf.categorical or ():
         if name not in features:
             hint = nearest_or_all(name, features, 0.5)
-            raise DatasetError(f"{where}: dataset.categorical names '{name}', which is no feature.", hint)
+            raise DatasetError(f"{where}: dataset.categorical names '{name}', which is not a feature.", hint)
 
 
 def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str) -> None:
@@ -315,14 +313,14 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
     for name in names:
         found = there[name]
         if found > 1:
-            leave = f", or leave them out: 'dataset.drop=[{name}]'" if key == "features" else ""
+            leave = f", or drop them: 'dataset.drop=[{name}]'" if key == "features" else ""
             raise DatasetError(f"{where}: there are {found} columns '{name}'.", f"Rename all but one{leave}")
         if asked[name] > 1:
             raise DatasetError(f"{where}: dataset.{key} names '{name}' {asked[name]} times.")
         if not found:
             close = closest(name, schema.names, 0.5) if key == "label" else None
             hint = did_you_mean(f"dataset.label={close}") if close else nearest_or_all(name, schema.names, 0.5)
-            raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
+            raise DatasetError(f"{where}: dataset.{key} names '{name}', which is not a column.", hint)
 
 
 def check_has(names: Sequence[str], schema: pa.Schema, where: str, why: str) -> None:

@@ -15,14 +15,14 @@ TASKS = ("auto", "classification", "regression", "token-classification", "langua
 
 CODED = Need(
     met=lambda way: way.conf.dataset.tokenizer != "none",
-    otherwise="dataset.tokenizer=none makes no rows of tokens",
-    instead="Make some: dataset.tokenizer=characters; the transformers trainer has trainer.max_length",
+    otherwise="dataset.tokenizer=none creates no rows of tokens",
+    instead="Create some: dataset.tokenizer=characters; the transformers trainer has trainer.max_length",
     keys=("dataset.tokenizer",),
 )
 APART = Need(
     met=lambda way: way.conf.dataset.tokenizer == "none",
     otherwise="dataset.tokenizer joins all texts",
-    instead="Leave the texts to the trainer: dataset.tokenizer=none",
+    instead="Pass the texts to the trainer: dataset.tokenizer=none",
     keys=("dataset.tokenizer",),
 )
 

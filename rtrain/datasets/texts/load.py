@@ -109,7 +109,7 @@ def _are_class_folders(conf: TextConf) -> bool:
 def _plain(folder: Path) -> list[Path]:
     files = [file for file in folder.rglob("*") if file.is_file() and file.name.lower().endswith(PLAIN)]
     if not files:
-        message = f"{folder}: the class folder holds no {' or '.join(PLAIN[:2])} file."
+        message = f"{folder}: the class folder contains no {' or '.join(PLAIN[:2])} file."
         raise DatasetError(message, "Remove the folder, or put texts there.")
     return sorted(files)
 
@@ -138,7 +138,7 @@ def _task(parts: Mapping[str, Sequence[Texts]], conf: TextConf) -> str:
     """Return what is learned: what the config says, if the data can do it, else what the data offers."""
     first = parts["train"][0]
     if conf.tokenizer != "none" and conf.task not in ("auto", "language-modeling"):
-        message = f"dataset.tokenizer={conf.tokenizer} makes tokens to model a language, not for {conf.task}."
+        message = f"dataset.tokenizer={conf.tokenizer} creates tokens for language modeling, not for {conf.task}."
         raise DatasetError(message, "Use dataset.tokenizer=none, and let the trainer tokenize.")
     if (
         first.are_words
@@ -151,12 +151,10 @@ def _task(parts: Mapping[str, Sequence[Texts]], conf: TextConf) -> str:
     if conf.task in ("auto", "language-modeling"):
         return "language-modeling" if conf.task == "language-modeling" else offered
     if first.labels is None:
-        raise DatasetError(
-            f"{first.where}: dataset.task={conf.task} needs labels.", "Name their column: dataset.label."
-        )
+        raise DatasetError(f"{first.where}: dataset.task={conf.task} needs labels.", "Set their column: dataset.label.")
     if (conf.task == "token-classification") != (offered == "token-classification"):
         kind = "lists of words" if first.are_words else "texts"
-        raise DatasetError(f"{first.where}: dataset.task={conf.task}, but '{conf.text}' holds {kind}.")
+        raise DatasetError(f"{first.where}: dataset.task={conf.task}, but '{conf.text}' contains {kind}.")
     return conf.task
 
 
@@ -252,7 +250,7 @@ def tag_values(texts: Texts, column: str) -> pa.Array:
         word = place - sum(len(words) for words in texts.texts[:row])
         raise DatasetError(
             f"{texts.where}: row {row + 1} has no tag for word {word + 1}, {texts.texts[row][word]!r}: '{column}' is "
-            f"empty, {IGNORED} or the number of no class there.",
+            f"empty, {IGNORED} or not the number of a class there.",
             "Each word needs a tag: give such words a class for it, or remove them with their tags.",
         )
     return flat
@@ -272,8 +270,8 @@ def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
 
 
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
-    refuse_idle(conf, ("seed",), "the texts of a language are split in their order, and their first ones are taken")
-    refuse_keys(conf.split, "the texts of a language, which are split in their order,")
+    refuse_idle(conf, ("seed",), "texts for language modeling are split in order, and the first ones are used")
+    refuse_keys(conf.split, "texts for language modeling, which are split in order,")
     if conf.tokenizer == "none":
         all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}
         limited = {split: objects(part[: num_wanted(len(part), conf)]) for split, part in all_rows.items()}
@@ -288,7 +286,7 @@ def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str)
             message = (
                 f"split '{split}' has {len(part)} tokens: too few for a row of {conf.block_size} and the next one."
             )
-            raise DatasetError(message, "Lower dataset.block_size, or give more text.")
+            raise DatasetError(message, "Lower dataset.block_size, or add more text.")
     rows = {split: blocks(part, conf.block_size) for split, part in coded.items()}
     known = _Known("language-modeling", tokens.count, tokens.names, "int64", (conf.block_size,), reason)
     return _dataset(rows, known, {"task": known.task, "tokenizer": conf.tokenizer, "characters": tokens.characters})

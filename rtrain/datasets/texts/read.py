@@ -58,7 +58,7 @@ def read_plain(file: Path, each: str) -> Texts:
         with pa.input_stream(str(file), compression="detect") as stream:
             content = stream.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"{file}: byte {error.start} is no UTF-8 ({error.reason})."
+        message = f"{file}: byte {error.start} is not UTF-8 ({error.reason})."
         # Any bytes are latin1: those of UTF-16 would become letters with a NUL after each.
         guess = "utf-16" if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
         raise DatasetError(message, f"Convert it, e.g.: iconv -f {guess} -t utf-8 {file} > NEW") from error

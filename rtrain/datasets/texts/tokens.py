@@ -52,7 +52,7 @@ class Tokens:
         if unknown.size:
             place = int(unknown[0])
             raise DatasetError(
-                f"{where}: character {place + 1}, {text[place]!r}, is none of the {self.count} that were learned.",
+                f"{where}: character {place + 1}, {text[place]!r}, is not one of the {self.count} learned characters.",
                 "Remove or replace it, or train with dataset.tokenizer=bytes.",
             )
         return codes

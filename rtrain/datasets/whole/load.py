@@ -75,10 +75,10 @@ def load_columns(name: str, columns: Columns, conf: WholeConf, where: str) -> Da
     if len(set(lengths.values())) > 1:
         raise DatasetError(f"{where}: the columns differ in length: {lengths}.")
     if conf.dtypes:
-        raise DatasetError("dataset.dtypes has no effect on arrays.", "Cast them where they are made.")
+        raise DatasetError("dataset.dtypes has no effect on arrays.", "Cast them where they are created.")
     missing = [key for key in conf.columns or () if key not in columns]
     if missing:
-        raise DatasetError(f"{where}: dataset.columns names '{missing[0]}', which is no column.")
+        raise DatasetError(f"{where}: dataset.columns names '{missing[0]}', which is not a column.")
     taken = {key: columns[key] for key in conf.columns or columns}
     choice = MemoryChoice("resident", always_resident(sum(values.nbytes for values in taken.values())))
     kinds = {key: f"{values.dtype} {list(values.shape[1:])}" for key, values in taken.items()}
@@ -114,7 +114,7 @@ def _joined(tables: Sequence[pa.Table], where: str) -> pa.Table:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         message = f"{where}: other files of the data have columns of other types: {error}"
-        raise DatasetError(message, "Say which type is meant: dataset.dtypes={COLUMN: string}") from error
+        raise DatasetError(message, "Set the type: dataset.dtypes={COLUMN: string}") from error
 
 
 def _content(table: pa.Table) -> str:

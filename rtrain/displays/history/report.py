@@ -46,7 +46,7 @@ def report_lines(row: Row, width: int) -> list[str | Text]:
     except RtrainError as error:
         problem = str(row.get("problem") or error.message)
     except ERRORS as error:
-        problem = f"its manifest holds something that this rtrain does not know: {error!r}"
+        problem = f"this version of rtrain can't read its manifest: {error!r}"
     return [*_head(row), *_fact("problem", problem, width), *_labels(row, width)]
 
 

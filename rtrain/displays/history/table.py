@@ -59,7 +59,7 @@ def table_lines(rows: Sequence[Row], columns: str | None, width: int) -> list[Te
 def _asked(rows: Sequence[Row], words: Sequence[str]) -> list[Column]:
     fields = Fields(rows)
     if late := [one for one in words if one.startswith("+")]:
-        raise ConfigError(f"--columns: '{late[0]}' adds to the usual columns: + comes first.", to_try("-c +id,seed"))
+        raise ConfigError(f"--columns: '{late[0]}' adds to the default columns: put it first.", to_try("-c +id,seed"))
     names = [fields.find(one) for one in words]
     return [_column(rows, name, title, 1 << 16) for title, name in zip(titles(names), names, strict=True)]
 

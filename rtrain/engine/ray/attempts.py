@@ -84,7 +84,7 @@ class Attempts:
 
     def _begin(self) -> None:
         if self._running:
-            message = "goes on with another number of workers"
+            message = "continues with another number of workers"
             self._recorder.end_attempt(FailureReason(kind=FailureKind.RESIZED, message=message).facts())
         else:
             self._name_lost_node()
@@ -99,7 +99,7 @@ class Attempts:
             return
         ending, node = self._suspect
         if not is_alive(node):
-            lost = replace(ending, kind=FailureKind.NODE_LOST, message=f"the machine of worker {ending.rank} is gone")
+            lost = replace(ending, kind=FailureKind.NODE_LOST, message=f"the machine of worker {ending.rank} was lost")
             self._recorder.end_attempt(lost.facts())
 
     def answer(self, channel: DriverChannel) -> None:
@@ -198,7 +198,7 @@ class Attempts:
             message = "a worker failed while it started"
             return FailureReason(kind=failed.kind, message=message, hint=failed.message[-1000:])
         if failed.kind == FailureKind.PREEMPTED:
-            return FailureReason(kind=failed.kind, message="a machine of the run is taken away")
+            return FailureReason(kind=failed.kind, message="a machine of the run is being removed")
         ending = ending_of(self._recorder.failures, failed.workers, failed.oom_kills, self._crashes(failed))
         if ending.kind == FailureKind.WORKER_DIED and ending.rank is not None and ending.rank < len(failed.nodes):
             self._suspect = ending, failed.nodes[ending.rank]
@@ -213,13 +213,13 @@ class Attempts:
         if self._count:
             return FailureReason(
                 kind=FailureKind.NO_WORKERS,
-                message=f"no room for {scaling.min_workers} workers came back within {seconds:g} seconds.",
-                hint="Raise run.failure.wait_seconds, or go on with fewer workers: rtrain resume RUN num_workers=...",
+                message=f"resources for {scaling.min_workers} workers did not return within {seconds:g} seconds.",
+                hint="Raise run.failure.wait_seconds, or resume with fewer workers: rtrain resume RUN num_workers=...",
             )
         return FailureReason(
             kind=FailureKind.NO_WORKERS,
             message=f"the {scaling.min_workers} workers did not start within {seconds:g} seconds.",
-            hint="Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
+            hint="Use fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
         )
 
     def _longest_wait(self) -> float:

@@ -260,7 +260,7 @@ class DriverChannel:
             raise self._error
         if self._error is not None:
             raise TrainingError(
-                f"what the workers sent could not be recorded: {first_line(self._error)}"
+                f"reports of the workers could not be recorded: {first_line(self._error)}"
             ) from self._error
 
     def close(self) -> None:

@@ -89,10 +89,10 @@ def _controller_death(error: BaseException) -> FailureReason | None:
     from ray.exceptions import OutOfMemoryError, RayActorError
 
     if isinstance(error, OutOfMemoryError):
-        message = "Ray has killed the process that watches the workers because the machine ran out of memory"
+        message = "Ray killed the controller process because the machine ran out of memory"
         return FailureReason(kind=FailureKind.OUT_OF_MEMORY, message=message, hint=LESS_MEMORY)
     if isinstance(error, RayActorError):
-        message = "the process that watches the workers died"
+        message = "the controller process exited unexpectedly"
         return FailureReason(kind=FailureKind.CONTROLLER_DIED, message=message)
     return None
 
@@ -104,8 +104,8 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
         return False
     if not is_alive():
         whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
-        hint = "Ray's processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN"
-        attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=f"{whose} is gone", hint=hint))
+        hint = "Ray's processes were killed, or ran out of memory. Resume from the last checkpoint: rtrain resume RUN"
+        attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=f"{whose} was lost", hint=hint))
         return False
     remove_placement_groups(group.name)
     return attempts.go_on_after(died) and attempts.wait()

@@ -139,6 +139,6 @@ def check_storage(run_dir: Path, marker: str) -> None:
     path = checkpoints_dir(run_dir) / marker
     if not path.exists():
         raise CheckpointError(
-            f"the machine {socket.gethostname()} doesn't reach the run directory {run_dir}: checkpoints would be lost.",
+            f"the machine {socket.gethostname()} can't access the run directory {run_dir}: checkpoints would be lost.",
             "Set run.root_dir to a folder on storage that every node mounts at the same path.",
         )

@@ -13,14 +13,14 @@ TIMES = ("started", "ended")
 DURATIONS = ("age", "seconds")
 SIZES = ("size",)
 OWN = {
-    "id": "short id; of a trial that of its sweep and its number",
+    "id": "short id; for a trial, that of its sweep and its number",
     "name": "run.name",
     "kind": "run, trial or sweep",
-    "status": "running, succeeded, failed, interrupted, preempted, killed (its process is gone) or damaged",
+    "status": "running, succeeded, failed, interrupted, preempted, killed (its process no longer exists) or damaged",
     "trainer": "trainer.type",
     "dataset": "name of the dataset",
     "best": "best value of the monitored metric",
-    "monitor": "the metric that decides which checkpoint is the best",
+    "monitor": "the metric that decides which checkpoint is best",
     "started": "when it started",
     "ended": "when it ended",
     "age": "time since it started",
@@ -36,17 +36,17 @@ OWN = {
     "seed": "run.seed",
     "host": "machine",
     "commit": "git commit of the project",
-    "dirty": "whether the project had changes that were not committed",
+    "dirty": "whether the project had uncommitted changes",
     "checkpoints": "number of checkpoints",
     "size": "bytes of all checkpoints",
-    "resumes": "how often it was resumed",
-    "overrides": "what was typed, a list",
+    "resumes": "how many times it was resumed",
+    "overrides": "the typed overrides, a list",
     "config_file": "the config",
-    "parent": "the run whose weights it began with",
-    "sweep": "of a trial, the folder of its sweep",
-    "trial": "of a trial, its number",
-    "trials": "of a sweep, the number of its trials",
-    "search": "of a sweep, what proposes trials",
+    "parent": "the run whose weights it started with",
+    "sweep": "for a trial, the folder of its sweep",
+    "trial": "for a trial, its number",
+    "trials": "for a sweep, the number of its trials",
+    "search": "for a sweep, the search that proposes trials",
     "path": "the folder",
 }
 """Name -> what it is. All others are metrics, keys of the config and values that loops reported."""
@@ -81,7 +81,7 @@ class Fields:
         if len(ends) == 1:
             return ends[0]
         if ends:
-            raise ConfigError(f"'{name}' may be one of several fields.", did_you_mean(*map(short, ends)))
+            raise ConfigError(f"'{name}' is ambiguous: it matches several fields.", did_you_mean(*map(short, ends)))
         raise ConfigError(f"there is no field '{name}'.", self._hint(name))
 
     def _hint(self, name: str) -> str:
@@ -90,7 +90,7 @@ class Fields:
         near = closest(name, [*OWN, *shorts]) or ends.get(closest(name, ends) or "")
         lines = [] if near is None else [did_you_mean(near)]
         metrics = [one for one in shorts if one.startswith("metrics.")]
-        return "\n".join([*lines, *listing("there are: ", [*OWN, *metrics, "and each key of the config"])])
+        return "\n".join([*lines, *listing("available: ", [*OWN, *metrics, "and each key of the config"])])
 
 
 def short(name: str) -> str:

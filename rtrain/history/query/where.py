@@ -266,13 +266,13 @@ class _Parser:
             if name in names:
                 number = token.value if token.kind == "number" and names != TIMES else read(text)
                 if number is None and token.value is not None:
-                    raise self._wrong(f"{name} is compared with {example}", None, token)
+                    raise self._wrong(f"compare {name} with {example}", None, token)
                 return number
         if token.kind == "quantity":
             plain = text.endswith("%")
             number = float(text[:-1]) / 100 if plain else read_duration(text) or read_size(text)
             if number is None:
-                raise self._wrong(f"{text} is not a number", "Put texts into quotation marks.", token)
+                raise self._wrong(f"{text} is not a number", "Put text in quotation marks.", token)
             return number
         return token.value
 

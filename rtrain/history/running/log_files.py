@@ -35,7 +35,7 @@ def log_name(run_dir: Path, rank: int | None) -> str:
     if not (folder / name).is_file():
         ranks = sorted(int(match[1]) for path in folder.glob("*") if (match := _WORKER.fullmatch(path.name)))
         words = [f"--rank {one}" for one in ranks]
-        raise ConfigError(f"{shown(folder)} has no {name}.", there_are(words) if words else "Nothing was printed.")
+        raise ConfigError(f"{shown(folder)} has no {name}.", there_are(words) if words else "It printed nothing.")
     return f"logs/{name}"
 
 

@@ -42,7 +42,7 @@ def stop_run(folder: Path, kill: Callable[[int, int], None] = os.kill) -> int:
     try:
         kill(pid, signal.SIGTERM)  # one that was started in the background ignores SIGINT
     except PermissionError:
-        raise ConfigError(f"process {pid}, which works on {shown(folder)}, belongs to another user.") from None
+        raise ConfigError(f"process {pid}, which trains {shown(folder)}, belongs to another user.") from None
     return pid
 
 

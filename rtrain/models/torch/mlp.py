@@ -35,7 +35,7 @@ class MLP(nn.Module):
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {activation!r}")
         if any(size < 1 for size in hidden):
-            raise ValueError(f"hidden holds widths of 1 or more, not {list(hidden)}")
+            raise ValueError(f"hidden must contain widths of 1 or more, not {list(hidden)}")
         layers: list[nn.Module] = []
         width = in_features
         for size in hidden:

@@ -98,7 +98,7 @@ def _how_to_train(run_dir: Path) -> str:
     hint = "Choose another folder for runs: run.root_dir=..."
     if run_dir.exists():
         again = f"rtrain resume {quote(str(run_dir))}"
-        hint = f"Once it can be written again: {again}. For new runs, run.root_dir may be elsewhere."
+        hint = f"When it can be written again: {again}. For new runs, set another run.root_dir."
     return hint
 
 

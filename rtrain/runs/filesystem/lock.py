@@ -119,7 +119,7 @@ def _acquire(run_dir: Path) -> IO[str]:
         holder = file.read(LENGTH).strip() or "another process"
         file.close()
         raise RunInUseError(
-            f"{run_dir} is in use by {holder}.", "Wait until it ends, or start a run of its own: run.resume=never"
+            f"{run_dir} is in use by {holder}.", "Wait until it ends, or start a new run: run.resume=never"
         ) from None
     except BaseException:
         file.close()

@@ -163,7 +163,7 @@ def strange_files(folder: Path) -> Iterator[tuple[Path, str]]:
             mode = path.lstat().st_mode
             place = Path(os.path.realpath(path))
             if stat.S_ISLNK(mode) and not (top in place.parents and place.exists()):
-                yield folder / path.relative_to(top), "it is a link to a file that lies elsewhere, or to none"
+                yield folder / path.relative_to(top), "it is a link to a file outside its folder, or to none"
             elif not (place.is_file() or place.is_dir()):
                 yield folder / path.relative_to(top), f"it is {described(mode)}"
 

@@ -22,8 +22,8 @@ from rtrain.training.fit import SilentObserver, train_prepared
 from rtrain.training.preparation import prepared
 
 UNTOLD = {
-    "scheduler": "Leave out the scheduler, or hydra/launcher.",
-    "max_seconds": "Limit each trial instead: run.stop.max_seconds=3600, say",
+    "scheduler": "Remove the scheduler, or hydra/launcher.",
+    "max_seconds": "Limit each trial instead, e.g. run.stop.max_seconds=3600",
 }
 """Keys of the sweep that need to reach trials while they train, and what to do without."""
 
@@ -109,11 +109,11 @@ def check_launcher(trials: Trials) -> None:
         return
     for key, hint in UNTOLD.items():
         if getattr(trials.conf, key) is not None:
-            problem = f"sweep.{key}: nothing can be told to the processes of {trials.launcher} while they train."
+            problem = f"sweep.{key}: the processes of {trials.launcher} can't be controlled while they train."
             raise ConfigError(problem, hint)
     secret = trials.typed_secrets()
     if secret:
         raise ConfigError(
-            f"{', '.join(secret)}: secrets of the command line don't reach the processes of {trials.launcher}.",
+            f"{', '.join(secret)}: secrets of the command line are not passed to the processes of {trials.launcher}.",
             "Write '${oc.env:NAME}' in the config, and set the variable where the trials run.",
         )

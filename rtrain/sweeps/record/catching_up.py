@@ -40,7 +40,8 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
                 raise
             except RtrainError as error:
                 notice(
-                    f"{error.message} {trial.name} is trained again; what was there is now {set_aside(run_dir).name}"
+                    f"{error.message} {trial.name} is trained again; its old folder was renamed to "
+                    f"{set_aside(run_dir).name}"
                 )
                 _forget(trial)
                 continue

@@ -96,27 +96,29 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
     try:
         text = read_text(folder, COMMAND_NAME)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
+        raise ConfigError(f"{path} can't be read: {error}", "Repeat the command of the sweep.") from None
     if not trust and not is_signed_by_this_account(text, ""):
         raise ConfigError(
-            f"{folder} was made by another account, or its {COMMAND_NAME} was changed: resuming it runs what that "
-            "names.",
-            "If you trust who wrote it: --trust",
+            f"{folder} was created by another account, or its {COMMAND_NAME} was changed: resuming runs the code it "
+            f"names.",
+            "If you trust its author: --trust",
         )
     try:
         command = yaml.safe_load(text)
         words, config = [str(word) for word in command["overrides"]], command["config"]
     except (yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
+        raise ConfigError(f"{path} can't be read: {error}", "Repeat the command of the sweep.") from None
     if not isinstance(config, str):
-        raise ConfigError(f"the config of {folder} is a mapping of a call from Python.", "Resume it by the same call.")
+        raise ConfigError(
+            f"the config of {folder} is a mapping of a call from Python.", "Resume it with the same call."
+        )
     if Path(config).is_absolute() and not Path(config).exists():
         raise ConfigError(
             f"{config}, the config of this sweep, is not on this machine.",
-            "Give the command of the sweep once more, where the project is: it goes on with what is in run.storage.",
+            "Repeat the command of the sweep where the project is: it resumes from run.storage.",
         )
     if any(MASK in word for word in words):
-        raise ConfigError(f"{path} holds no secrets, and the command had some.", "Give the command once more.")
+        raise ConfigError(f"{path} contains no secrets, but the command had some.", "Repeat the command.")
     typed = ("rtrain", "resume", str(folder))
     session = Session(config, [*words, *overrides], schemas(), command.get("config_dir"), typed=typed)
     session.trust = trust

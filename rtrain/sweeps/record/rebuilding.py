@@ -44,7 +44,7 @@ def opened_record(
         shutil.copyfile(folder / FILE_NAME, folder / f".damaged-{FILE_NAME}")
         record.axes_before = [axis.name for axis in trials.axes]
         notice(
-            f"{error.message} It is rebuilt from the runs of {len(taken)} trials; what was there is now "
+            f"{error.message} It is rebuilt from the runs of {len(taken)} trials; the old file was renamed to "
             f".damaged-{FILE_NAME}"
         )
         return record

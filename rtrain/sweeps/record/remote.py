@@ -70,9 +70,9 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
             return None
         if not trust and not is_signed_by_this_account(read(home, COMMAND_NAME).decode("utf-8", "replace"), ""):
             raise ConfigError(
-                f"{home.url} was made by another account, or on another machine: to go on runs what its {COMMAND_NAME} "
-                "names.",
-                "If you trust who wrote it: --trust",
+                f"{home.url} was created by another account, or on another machine: resuming runs the code its "
+                f"{COMMAND_NAME} names.",
+                "If you trust its author: --trust",
             )
         runs = list(runs_below(home))
         root = root_of(runs[0], trust=trust) if runs else Path("runs")
@@ -125,7 +125,7 @@ def _bring(home: Folder, record: dict[str, Any], runs: list[StoredRun], folder: 
     under_way = [run for run in runs if run.manifest.get("storage") and not run.manifest["storage"]["complete"]]
     newest = max(under_way, key=lambda run: str(run.manifest["storage"].get("copied_at")), default=None)
     if newest is not None and is_alive(newest):
-        raise RunInUseError(f"another machine works on {home.url}.", "Wait until it ends.")
+        raise RunInUseError(f"{home.url} is in use by another machine.", "Wait until it ends.")
     for run in runs:
         bring(run, folder / run.run_id, notice)
     if not is_sweep(folder):
@@ -202,5 +202,5 @@ def _refuse_other_trials(record: SweepRecord, home: Folder) -> None:
         resume = to_try(shlex.join(["rtrain", "resume", home.url]))
         raise ConfigError(
             f"{home.url} has trials that {shown(record.folder)} lacks: {', '.join(others)}.",
-            f"Rename this folder, and resume the copy. {resume}\nOr begin another sweep: sweep.name=NAME",
+            f"Rename this folder, and resume the copy. {resume}\nOr start another sweep: sweep.name=NAME",
         )

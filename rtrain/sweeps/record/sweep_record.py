@@ -206,7 +206,9 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     try:
         data: dict[str, Any] = read_json(folder, FILE_NAME)
     except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError(f"{shown(folder)} is no sweep: there is no {shown(path)}.", _sweeps_nearby(folder)) from None
+        raise ConfigError(
+            f"{shown(folder)} is not a sweep: there is no {shown(path)}.", _sweeps_nearby(folder)
+        ) from None
     except StrangeFileError:
         raise
     except OSError as error:
@@ -216,10 +218,10 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     with _whole(path):
         version, names = data.get("schema_version"), [str(one["name"]) for one in data.get("trials", [])]
     if version != SCHEMA_VERSION:
-        raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
+        raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to resume it.")
     outside = [name for name in names if not is_plain_name(name)]
     if outside:
-        raise ConfigError(f"{path} can't be used: the trial {outside[0]!r} would not lie in the folder of the sweep.")
+        raise ConfigError(f"{path} can't be used: the trial {outside[0]!r} would be outside the folder of the sweep.")
     return data
 
 
@@ -228,7 +230,7 @@ def _sweeps_nearby(folder: Path) -> str:
     for place in (folder, folder.parent.parent):  # sweeps are siblings of the folder that holds a run
         newest_first = sorted(place.glob(f"*/{FILE_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
         found = found or [path.parent for path in newest_first[:MOST_NEARBY]]
-    return did_you_mean(*found) if found else "All runs and sweeps below the current folder: rtrain runs ls"
+    return did_you_mean(*found) if found else "To list runs and sweeps: rtrain runs ls"
 
 
 def is_sweep(folder: Path) -> bool:

@@ -45,7 +45,7 @@ def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any])
     if wanted != found:
         odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
         named = ", ".join(printable(name[:LONGEST]) for name in odd[:5])
-        raise CheckpointError(f"{path} does not hold the arrays of this model: {named} differ.")
+        raise CheckpointError(f"{path} does not contain the arrays of this model: {named} differ.")
 
 
 def _leaves(tree: Any) -> list[tuple[Any, Any]]:

@@ -28,7 +28,7 @@ def build_optimizer(
     optimizer = builder.build(node, "trainer.optimizer")
     if not isinstance(optimizer, optax.GradientTransformation):
         made = type(optimizer).__name__
-        raise ConfigError(f"trainer.optimizer: {node['_target_']} makes a {made}, not an Optax transformation.")
+        raise ConfigError(f"trainer.optimizer: {node['_target_']} returns a {made}, not an Optax transformation.")
     rate = node.get("learning_rate")
     if isinstance(rate, Mapping):
         schedule = builder.build(rate, "trainer.optimizer.learning_rate")

@@ -14,13 +14,13 @@ from rtrain.trainers.loops.epochs.too_late import schedules_of
 DECLARED = Need(
     met=lambda way: way.trainer.train_function is None,
     otherwise="trainer.train_function does the training",
-    instead="The function finds what it needs in trainer.train_function_config",
+    instead="Pass settings to the function in trainer.train_function_config",
     keys=("trainer.train_function",),
 )
 FUNCTION = Need(
     met=lambda way: way.trainer.train_function is not None,
-    otherwise="there is no train function of your own",
-    instead="Name it: trainer.train_function=module:function",
+    otherwise="there is no custom train function",
+    instead="Set one: trainer.train_function=module:function",
     keys=("trainer.train_function",),
 )
 
@@ -80,5 +80,5 @@ class Conf(TrainLoopConf, EpochsConf):
             return
         for name in ("model", "optimizer"):
             if "_target_" not in getattr(self, name):
-                raise ValueError(f"{name} is not chosen: give it a _target_, or give train_loop")
+                raise ValueError(f"{name} is not chosen: give it a _target_, or set train_loop")
         self.check_limits()

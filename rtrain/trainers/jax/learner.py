@@ -33,8 +33,8 @@ from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"
 IDLE = (
-    "trainer.model: dropout is off in training ({}). If it should be on, give the module an argument called train: "
-    "rtrain sets it; if not, let its rate be 0"
+    "trainer.model: dropout is off in training ({}). To turn it on, give the module an argument named train, which "
+    "rtrain sets; otherwise set its rate to 0"
 )
 
 

@@ -9,7 +9,7 @@ from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.sanity_check import WrongOutputsError
 
-HINT = "Set the model's number of outputs to auto, or write the loop yourself: trainer.train_function."
+HINT = "Set the model's number of outputs to auto, or write a custom loop: trainer.train_function."
 
 
 def fit_output(output: Any, target: Any, info: DatasetInfo) -> Any:
@@ -21,7 +21,7 @@ def fit_output(output: Any, target: Any, info: DatasetInfo) -> Any:
     if not hasattr(output, "shape"):
         raise TrainingError(f"the model returns a {type(output).__name__}, but the loss needs one array.", HINT)
     if output.shape[:1] != target.shape[:1]:
-        raise TrainingError(f"the model gives {output.shape} for {len(target)} rows.", HINT)
+        raise TrainingError(f"the model returns {output.shape} for {len(target)} rows.", HINT)
     if info.task in CLASSES:
         if output.ndim != target.ndim + 1 or output.shape[-1] < (info.num_classes or 0):
             raise WrongOutputsError(output.shape[1:], info, HINT)

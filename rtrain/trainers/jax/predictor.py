@@ -57,7 +57,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     conf: Conf = trained.conf
     if conf.train_function is not None:
         raise CheckpointError(
-            f"{trained.folder} was written by {conf.train_function}, a loop of your own; only it knows how to predict."
+            f"{trained.folder} was written by {conf.train_function}, a custom loop; only its code can predict."
         )
     info = trained.info
     net = build_net(conf, info, 0, trained.builder)

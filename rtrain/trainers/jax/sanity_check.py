@@ -74,10 +74,10 @@ def _try_function(key: str, function: RowLoss, given: tuple[Any, Any], info: Dat
         found, longer = (_shape(raw, given, rows) for rows in (count, count + 1))
     if not (found[:1] == (count,) and longer == (count + 1, *found[1:])):
         raise TrainingError(
-            f"{key} gives {_told(found)} for {shapes} of {info.name}, not a number for each row.",
-            "Take no mean or sum over rows: rtrain does that."
+            f"{key} returns {_told(found)} for {shapes} of {info.name}, not a number for each row.",
+            "Do not average or sum over rows: rtrain does that."
             if len(found) == 0
-            else "Let it compare each output with the target of its own row alone.",
+            else "Compare each output only with the target of the same row.",
         )
     with tried(key, info, shapes):
         jax.eval_shape(function, *given)
@@ -101,7 +101,7 @@ def _without_random_numbers(conf: Conf) -> Iterator[None]:
     except flax.errors.InvalidRngError as error:
         raise TrainingError(
             f"trainer.model: {conf.model['_target_']} draws random numbers in an evaluation: {first_line(error)}",
-            "Draw them in training alone: if the model has an argument or a field called train, rtrain sets it.",
+            "Draw them only in training: if the model has an argument or field named train, rtrain sets it.",
         ) from error
 
 
@@ -111,8 +111,8 @@ def _check_mode(conf: Conf, name: str | None) -> None:
         raise TrainingError(
             f"trainer.model: {conf.model['_target_']} has {name}, which turns on dropout or batch statistics, but it "
             "would stay as it is in training.",
-            f"Leave {name} out: rtrain sets it."
+            f"Remove {name}: rtrain sets it."
             if name in MODES
-            else f"Call it train, deterministic or use_running_average, a boolean that rtrain sets. A field may "
-            f"also be set on purpose: trainer.model.{name}",
+            else f"Name it train, deterministic or use_running_average, a boolean that rtrain sets. A field can also "
+            f"be set explicitly: trainer.model.{name}",
         )

@@ -31,11 +31,13 @@ def read_trees(folder: Path, *, trusted: bool) -> lightgbm.Booster:
         return lightgbm.Booster(model_file=folder / MODEL)
     content = (folder / MODEL).read_bytes()
     if CONTROL.search(content):
-        raise CheckpointError(f"{folder / MODEL} was written by another account, and holds control characters.", TRUST)
+        raise CheckpointError(
+            f"{folder / MODEL} was written by another account and contains control characters.", TRUST
+        )
     try:
         text = checked(content).decode()
     except ValueError as error:
         raise CheckpointError(
-            f"{folder / MODEL} was written by another account, and LightGBM can't be given it: {error}.", BROKEN
+            f"{folder / MODEL} was written by another account and is not passed to LightGBM: {error}.", BROKEN
         ) from error
     return lightgbm.Booster(model_str=text)

@@ -173,7 +173,7 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
     check_trees(info, wrote, (before, now))
     if any(params.get("boosting") in FORESTS for params in given):
         raise ConfigError(
-            "run.init_from: a random forest (trainer.params.boosting) is a mean of trees that don't build on others.",
+            "run.init_from: a random forest (trainer.params.boosting) averages independent trees.",
             "Leave run.init_from out.",
         )
 
@@ -181,9 +181,9 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
 def _check_forest(params: Mapping[str, Any], info: DatasetInfo) -> None:
     if "base_margin" in info.columns and params.get("boosting") in FORESTS:
         raise ConfigError(
-            "dataset.base_margin: the trees of a random forest (trainer.params.boosting) are averaged, and take no "
-            "scores to start from.",
-            "Leave one of them out.",
+            "dataset.base_margin: the trees of a random forest (trainer.params.boosting) are averaged and can't start "
+            "from scores.",
+            "Remove one of them.",
         )
 
 
@@ -218,8 +218,8 @@ def _check_device(job: Job, params: Mapping[str, Any]) -> None:
     given = {main_name(name): value for name, value in job.conf.trainer.params.items()}.get("device_type")
     if given is not None and (given not in GPUS or not scaling.use_gpu):
         raise ConfigError(
-            f"trainer.params.device_type={given} does not fit scaling.use_gpu={str(scaling.use_gpu).lower()}.",
-            "Set use_gpu=true for a GPU; device_type then says how LightGBM uses it: gpu (OpenCL) or cuda.",
+            f"trainer.params.device_type={given} conflicts with scaling.use_gpu={str(scaling.use_gpu).lower()}.",
+            "Set use_gpu=true for a GPU; device_type then selects gpu (OpenCL) or cuda.",
         )
     if not scaling.use_gpu:
         return

@@ -58,14 +58,14 @@ RANKINGS = ("lambdarank", "rank_xendcg")
 PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ...] = (
     (
         (*SHARES, "bagging_seed"),
-        "rows are drawn by trainer.params.bagging_freq, which is 0 unless it is set",
+        "rows are drawn only with trainer.params.bagging_freq, which defaults to 0",
         "Draw rows in each round: +trainer.params.bagging_freq=1",
         lambda given, _: _bags(given),
     ),
     (
         ("bagging_freq",),
-        "rows are drawn by trainer.params.bagging_fraction, which is 1 unless it is set",
-        "Say which share of the rows to draw: +trainer.params.bagging_fraction=0.8",
+        "rows are drawn only with trainer.params.bagging_fraction, which defaults to 1",
+        "Set the share of rows to draw: +trainer.params.bagging_fraction=0.8",
         lambda given, _: _draws(given, *SHARES),
     ),
     (
@@ -101,7 +101,7 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
     (
         ("monotone_penalty", "monotone_constraints_method"),
         "there are no trainer.params.monotone_constraints",
-        "Give them, or leave it out",
+        "Set them, or leave it out",
         lambda given, _: bool(given.get("monotone_constraints")),
     ),
     (
@@ -112,8 +112,8 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
     ),
     (
         ("cegb_tradeoff",),
-        "no penalty is multiplied by it",
-        "Give one: +trainer.params.cegb_penalty_split=0.1",
+        "there is no penalty to multiply",
+        "Set one: +trainer.params.cegb_penalty_split=0.1",
         lambda given, _: any(given.get(name) for name in PENALTIES),
     ),
     (
@@ -129,7 +129,7 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
         "Leave it out",
         lambda given, _: given["objective"] in RANKINGS or "ndcg" in str(given.get("metric")),
     ),
-    (CATEGORIES, "no feature is a category", "Leave it out", lambda _, info: bool(info.categories)),
+    (CATEGORIES, "no feature is categorical", "Leave it out", lambda _, info: bool(info.categories)),
     *(
         (names, f"it is for the objectives {', '.join(objectives)}", "Leave it out", _learns(*objectives))
         for names, objectives in (

@@ -37,13 +37,13 @@ def checked(content: bytes) -> bytes:
     """
     head, _, rest = content.partition(b"\n\n")
     lines = head.split(b"\n")
-    _require(lines[0] == b"tree", "it doesn't begin with 'tree'")
+    _require(lines[0] == b"tree", "it doesn't start with 'tree'")
     header = _keys(lines[1:])
     _check_header(header)
     num_features = _count(header, "max_feature_idx", 0) + 1
     sizes = _integers(header, "tree_sizes").tolist() if header["tree_sizes"] else []
     _require(min(sizes, default=1) > 0, "tree_sizes has a value below 1")
-    _require(len(sizes) % _count(header, "num_tree_per_iteration", 1) == 0, "it has a part of a round")
+    _require(len(sizes) % _count(header, "num_tree_per_iteration", 1) == 0, "it has an incomplete round")
     place = 0
     for number, size in enumerate(sizes):
         try:
@@ -58,7 +58,7 @@ def checked(content: bytes) -> bytes:
 
 
 def _check_header(header: Mapping[str, bytes]) -> None:
-    _require(HEADER <= set(header) <= HEADER | OPTIONAL, "its header lacks keys or has others")
+    _require(HEADER <= set(header) <= HEADER | OPTIONAL, "its header has missing or unknown keys")
     num_features, num_outputs = _count(header, "max_feature_idx", 0) + 1, _count(header, "num_class", 1)
     _require(_count(header, "num_tree_per_iteration", 1) == num_outputs, "num_tree_per_iteration is not num_class")
     _require(header["version"] == b"v4" and header.get("average_output", b"") == b"", "its version is wrong")
@@ -85,7 +85,7 @@ def _check_block(block: bytes, number: int, num_features: int) -> None:
     is_linear = tree.get("is_linear") == b"1"
     _require(is_linear or tree.get("is_linear") == b"0", "is_linear is neither 0 nor 1")
     named = TREE | SPLITS | (OF_CATEGORIES if num_cat > 0 else set()) | (LINEAR if is_linear else set())
-    _require(set(tree) == named, "it lacks keys or has others")
+    _require(set(tree) == named, "it has missing or unknown keys")
     _check_numbers(tree, "shrinkage", 1)
     for name in ("leaf_value", "leaf_weight", "leaf_count"):
         is_left_out = num_leaves == 1 and not is_linear and name != "leaf_value" and not tree[name]
@@ -101,11 +101,11 @@ def _check_block(block: bytes, number: int, num_features: int) -> None:
 def _check_nodes(tree: Mapping[str, bytes], num_leaves: int, num_features: int) -> None:
     """Check that each node's children come after it, which makes it a tree."""
     features = _integers(tree, "split_feature", num_leaves - 1)
-    _require(bool(((features >= 0) & (features < num_features)).all()), "it asks for features that do not exist")
+    _require(bool(((features >= 0) & (features < num_features)).all()), "it uses features that do not exist")
     for name in ("left_child", "right_child"):
         child = _integers(tree, name, num_leaves - 1)
         follows = (child > np.arange(num_leaves - 1)) & (child < num_leaves - 1)
-        _require(bool((follows | ((child < 0) & (child >= -num_leaves))).all()), f"{name} leads to no node")
+        _require(bool((follows | ((child < 0) & (child >= -num_leaves))).all()), f"{name} points to no node")
 
 
 def _check_splits(tree: Mapping[str, bytes], num_splits: int, num_cat: int) -> None:
@@ -131,7 +131,7 @@ def _check_linear(tree: Mapping[str, bytes], num_leaves: int, num_features: int)
     joined = {name: b" ".join(tree[name].split()) for name in ("leaf_features", "leaf_coeff")}
     _check_numbers(joined, "leaf_coeff", int(counts.sum()))
     used = _integers(joined, "leaf_features", int(counts.sum()))
-    _require(bool(((used >= 0) & (used < num_features)).all()), "it asks for features that do not exist")
+    _require(bool(((used >= 0) & (used < num_features)).all()), "it uses features that do not exist")
 
 
 def _keys(lines: list[bytes]) -> dict[str, bytes]:
@@ -139,7 +139,7 @@ def _keys(lines: list[bytes]) -> dict[str, bytes]:
     for line in lines:
         key, _, value = line.partition(b"=")
         name = key.decode()
-        _require(name not in found, f"it holds {name!r} twice")
+        _require(name not in found, f"it contains {name!r} twice")
         found[name] = value
     return found
 
@@ -152,16 +152,16 @@ def _count(values: Mapping[str, bytes], name: str, least: int) -> int:
 
 def _integers(values: Mapping[str, bytes], name: str, length: int | None = None) -> np.ndarray:
     value = values[name]
-    _require(not value or INTEGERS.fullmatch(value) is not None, f"{name} has something else than numbers")
+    _require(not value or INTEGERS.fullmatch(value) is not None, f"{name} contains values that are not numbers")
     found = np.array([int(one) for one in value.split()], np.int64)
-    _require(length is None or len(found) == length, f"{name} has another length")
+    _require(length is None or len(found) == length, f"{name} has the wrong length")
     return found
 
 
 def _check_numbers(values: Mapping[str, bytes], name: str, length: int) -> None:
     value = values[name]
-    _require(not value or NUMBERS.fullmatch(value) is not None, f"{name} has something else than numbers")
-    _require((value.count(b" ") + 1 if value else 0) == length, f"{name} has another length")
+    _require(not value or NUMBERS.fullmatch(value) is not None, f"{name} contains values that are not numbers")
+    _require((value.count(b" ") + 1 if value else 0) == length, f"{name} has the wrong length")
 
 
 def _require(right: bool, otherwise: str) -> None:

@@ -16,11 +16,11 @@ OURS = {
     "max_time": "trainer.max_seconds",
     "enable_checkpointing": "run.checkpoint",
     "default_root_dir": "run.root_dir",
-    "use_distributed_sampler": "nothing: each row comes once",
+    "use_distributed_sampler": "nothing: each row is used once",
     "log_every_n_steps": "run.log_every_steps",
     "fast_dev_run": "trainer.max_steps",
     "barebones": "nothing: metrics are reported",
-    "enable_progress_bar": "rtrain's own display",
+    "enable_progress_bar": "rtrain's display",
     "reload_dataloaders_every_n_epochs": "nothing: loaders are opened once",
     "overfit_batches": "dataset.limit",
 }

@@ -69,7 +69,7 @@ def _check_class(node: dict[str, Any], where: str, kind: type, job: Job) -> None
     job.builder.check_node(node, where)
     found = job.builder.locate(node["_target_"], f"{where}._target_")
     if isinstance(found, type) and not issubclass(found, kind):
-        raise ConfigError(f"{where}: {node['_target_']} is no {kind.__name__}.", "For other modules: trainer=torch")
+        raise ConfigError(f"{where}: {node['_target_']} is not a {kind.__name__}.", "For other modules: trainer=torch")
 
 
 def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
@@ -77,7 +77,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
     for name, value in given.items():
         where = f"trainer.trainer_args.{name}"
         if name in OURS:
-            raise ConfigError(f"{where} is decided by rtrain.", use_instead(OURS[name]))
+            raise ConfigError(f"{where} is set by rtrain.", use_instead(OURS[name]))
         if name not in known:
             raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", hint_about(Conf, where, value, known))
         for number, node in enumerate(value if isinstance(value, list) else [value]):
@@ -98,8 +98,8 @@ def _check_plain_args(plain: dict[str, Any]) -> None:
     except (TypeError, ValueError, MisconfigurationException) as error:
         name = named_in_error(str(error), plain)
         if name is None:
-            raise ConfigError(f"trainer.trainer_args: Lightning refuses them: {error}") from error
-        problem = f"trainer.trainer_args.{name}: Lightning refuses {as_written(plain[name])}: {first_line(error)}"
+            raise ConfigError(f"trainer.trainer_args: Lightning rejects them: {error}") from error
+        problem = f"trainer.trainer_args.{name}: Lightning rejects {as_written(plain[name])}: {first_line(error)}"
         raise ConfigError(problem) from error
 
 
@@ -109,12 +109,12 @@ def _refuse_callbacks(node: dict[str, Any], where: str, job: Job) -> None:
     if not isinstance(found, type):
         return
     if issubclass(found, pl.callbacks.Checkpoint):
-        raise ConfigError(f"{where}: checkpoints are rtrain's.", use_instead("run.checkpoint"))
+        raise ConfigError(f"{where}: rtrain writes the checkpoints.", use_instead("run.checkpoint"))
     if issubclass(found, pl.callbacks.StochasticWeightAveraging):
         raise ConfigError(
-            f"{where}: {found.__name__} makes the average the weights only when training has ended, after the last "
-            "evaluation and checkpoint.",
-            f"Take one that evaluates and saves the average: {AVERAGING}",
+            f"{where}: {found.__name__} applies the average only when training has ended, after the last evaluation "
+            f"and checkpoint.",
+            f"Use one that evaluates and saves the average: {AVERAGING}",
         )
 
 
@@ -122,21 +122,21 @@ def _check_sizes(conf: Conf, job: Job) -> None:
     workers = max(1, job.conf.scaling.num_workers)
     if job.dataset is None:
         if conf.evaluate_split not in ("auto", "none"):
-            raise ConfigError("trainer.evaluate_split is for a dataset; a datamodule has its val_dataloader.")
+            raise ConfigError("trainer.evaluate_split needs a dataset; a datamodule has its val_dataloader.")
         for name in ("batch_size", "global_batch_size"):
             if getattr(conf, name) is not None:
-                raise ConfigError(f"trainer.{name} is for a dataset; a datamodule makes its batches itself.")
+                raise ConfigError(f"trainer.{name} needs a dataset; a datamodule creates its own batches.")
         return
     info = job.dataset.info
     if info.dtype == "object":
         raise ConfigError(
-            f"the lightning trainer needs numbers, but the rows of {info.name} are texts.",
-            "Give trainer.datamodule one that tokenizes, or use trainer=transformers",
+            f"the lightning trainer needs numbers, but the rows of {info.name} are text.",
+            "Use a trainer.datamodule that tokenizes, or trainer=transformers",
         )
     if info.memory == "stream":
         raise ConfigError(
-            "the lightning trainer holds its rows in memory.",
-            "Set dataset.memory=resident, or give trainer.datamodule.",
+            "the lightning trainer keeps its rows in memory.",
+            "Set dataset.memory=resident, or use trainer.datamodule.",
         )
     check_split(conf.evaluate_split, info)
     if conf.rows_per_step(workers) < workers:

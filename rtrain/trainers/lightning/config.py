@@ -29,13 +29,13 @@ ALL_EPOCHS = replace(
 CLIPPED = Need(
     met=lambda way: way.trainer.trainer_args.get("gradient_clip_val") is not None,
     otherwise="no gradients are clipped",
-    instead="Say where to: +trainer.trainer_args.gradient_clip_val=1",
+    instead="Set a limit: +trainer.trainer_args.gradient_clip_val=1",
     keys=("trainer.trainer_args",),
 )
 EVALUATING = Need(
     met=lambda way: way.trainer.evaluate_split != "none",
     otherwise="trainer.evaluate_split=none evaluates nothing",
-    instead="Leave one of the two out",
+    instead="Remove one of them",
     keys=("trainer.evaluate_split",),
 )
 OF_EVALUATIONS = ("check_val_every_n_epoch", "val_check_interval", "limit_val_batches", "num_sanity_val_steps")

@@ -134,7 +134,7 @@ class EvalBatches(BatchSampler):
 
     def __init__(self, num_rows: int, batch_size: int, ranks: TorchRanks) -> None:
         if num_rows < ranks.size:
-            raise TrainingError(f"{num_rows} rows can't be evaluated by {ranks.size} workers: one each is needed.")
+            raise TrainingError(f"{num_rows} rows can't be evaluated by {ranks.size} workers: each needs at least one.")
         low, high = share_of(num_rows, ranks.rank, ranks.size)
         least, most = num_rows // ranks.size, math.ceil(num_rows / ranks.size)
         self.num_own_rows = high - low
@@ -238,7 +238,7 @@ class SharedData(pl.LightningDataModule):
             return cut
         if self._ranks.size > 1:
             raise TrainingError(
-                f"{name} of the datamodule has a sampler of its own, or no fixed rows: it can't be shared out.",
+                f"{name} of the datamodule has a custom sampler, or no fixed rows: it can't be split among workers.",
                 "Return a DataLoader with batch_size and shuffle, or use num_workers=1.",
             )
         return None

@@ -16,7 +16,7 @@ from rtrain.trainers.torch.optimization.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
-HINT = "Lower the learning rate of the module, or look for extreme values in the data."
+HINT = "Lower the learning rate of the module, or check the data for extreme values."
 
 
 class Losses(pl.Callback):

@@ -22,8 +22,8 @@ from rtrain.trainers.user_code import predicting
 Take = Callable[[Mapping[str, np.ndarray]], None]
 EVALUATED = {"val": ("validation_step", "val_dataloader"), "test": ("test_step", "test_dataloader")}
 """What Lightning calls for the rows of a split."""
-TO_TEST = "Write it, or evaluate the rows of validation: --split val"
-TO_PREDICT = "Write it: it returns a loader of the rows to predict, self.val_dataloader() say"
+TO_TEST = "Define it, or evaluate the validation rows: --split val"
+TO_PREDICT = "Define it to return a loader of the rows to predict, e.g. self.val_dataloader()"
 HONOURED = ("precision", "limit_val_batches", "limit_test_batches", "limit_predict_batches")
 """Arguments of training's Trainer that count here too."""
 
@@ -62,7 +62,7 @@ class OwnRows:
         """
         self._check_has("predict_step", "predict_dataloader", TO_PREDICT)
         if split is not None:
-            message = f"--split {split}: predict_dataloader of the datamodule says which rows are predicted."
+            message = f"--split {split}: the rows to predict come from predict_dataloader of the datamodule."
             raise ConfigError(message, "Leave --split out.")
         try:
             with _running("predict_step"):

@@ -62,5 +62,7 @@ def load_module(trained: LoadedCheckpoint) -> Any:
     try:
         module.load_state_dict(load_file(trained.folder / WEIGHTS, device="cpu"))
     except (OSError, RuntimeError) as error:
-        raise CheckpointError(f"{trained.folder} does not hold the weights of {node['_target_']}: {error}") from error
+        raise CheckpointError(
+            f"{trained.folder} does not contain the weights of {node['_target_']}: {error}"
+        ) from error
     return module

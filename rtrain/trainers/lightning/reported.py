@@ -22,15 +22,15 @@ def load_model(model: ReportedModel) -> Callable[[Columns], np.ndarray]:
     """
     if model.named is None:
         raise CheckpointError(
-            f"{model.file} has the weights of a LightningModule, and not its class.",
-            "Name the class: trainer.predictor=my_module:Net",
+            f"{model.file} has the weights of a LightningModule, but not its class.",
+            "Set the class: trainer.predictor=my_module:Net",
         )
     try:
         module = model.named.load_from_checkpoint(model.file, map_location=model.device, weights_only=False)
     except (TypeError, RuntimeError) as error:
         raise CheckpointError(
             f"{model.named.__name__}.load_from_checkpoint({model.file.name}) failed: {error}",
-            "Call save_hyperparameters() in __init__, or name a function that builds the module: "
+            "Call save_hyperparameters() in __init__, or set a function that builds the module: "
             "trainer.predictor=my_module:load",
         ) from error
     module.to(model.device).eval()

@@ -50,8 +50,8 @@ class Schedules:
         watched = {one.monitor for one in trainer.lr_scheduler_configs if one.reduce_on_plateau}
         if self._began_inside and (partly := sorted(name for name in watched if name in logged)):
             self._worker.notice(
-                f"a schedule watches {', '.join(partly)} of training: in the epoch that was resumed, that is the mean "
-                "over its rest, and the learning rate may differ from that of a run without a break."
+                f"a schedule watches {', '.join(partly)} of training: in the resumed epoch, that is the mean over its "
+                f"rest, and the learning rate may differ from an uninterrupted run."
             )
         self._began_inside = False
         self._update("epoch", True)

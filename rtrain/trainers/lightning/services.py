@@ -247,7 +247,7 @@ class Services(pl.callbacks.Checkpoint):
         state, left_out = without_objects(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         check_readable(state)
         if left_out and self.control.saved_step < 0:
-            self._worker.notice(f"hyperparameters that are objects are not in checkpoints: {', '.join(left_out)}")
+            self._worker.notice(f"hyperparameters that are objects are not saved in checkpoints: {', '.join(left_out)}")
         self.control.save(lambda: self._snapshot(state))
 
     def _snapshot(self, state: Mapping[str, Any]) -> Writer:

@@ -27,7 +27,7 @@ class SharedDDP(RayDDPStrategy):
         """Name rtrain's key where torch finds weights that a step left out; Lightning's own hint names another one."""
         if UNUSED in str(exception):
             exception.args = (
-                "a step of the module left out some of its weights, which several workers can't.\n"
+                "a step of the module did not use some of its weights, which fails with several workers.\n"
                 + to_try("trainer.find_unused_parameters=true"),
             )
 

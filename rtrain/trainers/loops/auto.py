@@ -54,10 +54,10 @@ def fill_from_dataset(
             return value
         if known[key] is None:
             raise ConfigError(
-                f"{place}: auto can't be filled in, the rows of {info.name} have the shape {info.input_shape}.",
+                f"{place}: auto can't be filled in: the rows of {info.name} have the shape {info.input_shape}.",
                 "A language model needs a dataset of tokens, e.g. dataset=text."
                 if key in ("block_size", "vocab_size")
-                else "A model of images needs a dataset of images; for other rows:\n" + to_try("model=mlp"),
+                else "An image model needs a dataset of images; for other rows:\n" + to_try("model=mlp"),
             )
         return known[key]
 
@@ -77,7 +77,7 @@ def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict
             return value
         if steps is None:
             raise ConfigError(
-                f"{place}: auto needs a run whose steps are known before.",
+                f"{place}: auto needs a known number of steps.",
                 "Set trainer.max_epochs or trainer.max_steps, or a number here.",
             )
         return steps
@@ -166,24 +166,24 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
     """
     if info.dtype == "object":
         raise ConfigError(
-            f"the {trainer} trainer needs numbers, but the rows of {info.name} are texts.",
-            "Choose a tokenizer of the dataset, or a trainer that takes texts: trainer=transformers",
+            f"the {trainer} trainer needs numbers, but the rows of {info.name} are text.",
+            "Set a tokenizer of the dataset, or use a trainer for text: trainer=transformers",
         )
     if info.task not in tasks:
         raise ConfigError(
-            f"the {trainer} trainer knows {' and '.join(tasks)}, but {info.name} is for {info.task}.",
-            "For a ranking try trainer=xgboost or trainer=lightgbm, for texts trainer=torch or trainer=transformers.",
+            f"the {trainer} trainer supports {' and '.join(tasks)}, but {info.name} is for {info.task}.",
+            "For rankings, use trainer=xgboost or trainer=lightgbm; for text, trainer=torch or trainer=transformers.",
         )
     check_roles(trainer, info, ("weight",))
 
 
 ROLES = {
-    "weight": ("weigh rows", "take a trainer that does: trainer=torch, trainer=xgboost"),
+    "weight": ("weight rows", "use a trainer that can: trainer=torch, trainer=xgboost"),
     "group": (
         "rank the rows of a query",
-        "rank them by boosted trees: dataset.task=ranking and trainer=xgboost or trainer=lightgbm",
+        "rank them with boosted trees: dataset.task=ranking and trainer=xgboost or trainer=lightgbm",
     ),
-    "base_margin": ("start from scores", "take boosted trees: trainer=xgboost or trainer=lightgbm"),
+    "base_margin": ("start from scores", "use boosted trees: trainer=xgboost or trainer=lightgbm"),
 }
 """What a trainer does with the optional columns of rows, and which ones do."""
 
@@ -203,7 +203,7 @@ def check_roles(trainer: str, info: DatasetInfo, used: Sequence[str]) -> None:
         if role not in used:
             what, others = ROLES[role]
             raise ConfigError(
-                f"the {trainer} trainer can't {what}, but the rows of {info.name} bring dataset.{role}.",
+                f"the {trainer} trainer can't {what}, but the rows of {info.name} have dataset.{role}.",
                 f"Leave dataset.{role} out, or {others}",
             )
 
@@ -216,13 +216,13 @@ def check_float32(trainer: str, info: DatasetInfo) -> None:
     """
     if info.merged_targets:
         raise ConfigError(
-            f"the {trainer} trainer computes in float32, which makes many different targets of {info.name} equal.",
-            "Subtract a number from the label in the data, or divide it, so that the differences count; or take "
+            f"the {trainer} trainer computes in float32, in which many different targets of {info.name} become equal.",
+            "Subtract a number from the label in the data, or divide it, so that the targets differ; or use "
             "trainer=sklearn, which computes in float64",
         )
 
 
-def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: trainer=xgboost") -> None:
+def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "use trees: trainer=xgboost") -> None:
     """Refuse features that have missing values, of which a network would make a loss of NaN.
 
     Raises:
@@ -230,8 +230,8 @@ def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: 
     """
     if info.missing:
         raise ConfigError(
-            f"{taker} takes no missing values, but there are some in {_some(info.missing)} of {info.name}.",
-            f"Fill them in (of tables with 'dataset.on_missing=mean'), leave out what has them, or {ways}",
+            f"{taker} does not support missing values, but there are some in {_some(info.missing)} of {info.name}.",
+            f"Fill them in (for tables: 'dataset.on_missing=mean'), drop what has them, or {ways}",
         )
 
 
@@ -247,9 +247,9 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
     missing = f", and values are missing in {_some(info.missing)}" if info.missing else ""
     raise ConfigError(
         f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories{missing}.",
-        f"Encode them: 'dataset.preprocessors=[{{type: OneHotEncoder, columns: [{columns}]}}]', or leave them out: "
+        f"Encode them: 'dataset.preprocessors=[{{type: OneHotEncoder, columns: [{columns}]}}]', or drop them: "
         f"'dataset.drop=[{columns}]'{'; fill in what is missing: dataset.on_missing=mean' if missing else ''}. "
-        "Or take trees, which need none of this: trainer=xgboost",
+        "Or use trees, which need none of this: trainer=xgboost",
     )
 
 
@@ -336,6 +336,6 @@ def check_names(conf: Any, info: DatasetInfo, same: Mapping[str, str] | None = N
     for name, node in conf.metrics.items():
         if name in metric_names(info.task) and node["_target_"] != (same or {}).get(name):
             raise ConfigError(
-                f"trainer.metrics.{name}: every evaluation has a metric {name} already.",
+                f"trainer.metrics.{name}: every evaluation already has a metric {name}.",
                 f"Give it another name: trainer.metrics.own_{name}",
             )

@@ -79,7 +79,7 @@ def not_reported(key: str, name: str, reported: Sequence[str], who: str = "this 
     near = nearest_metric(name, reported)
     hint = None if near is None else to_try(f"{key}={near}") if key.endswith(VALUES) else did_you_mean(near)
     if hint is None and reported:
-        hint = "Name one of these, or have the trainer measure it too."
+        hint = "Use one of these, or let the trainer measure it."
     there = f"only {', '.join(sorted(set(reported)))}" if reported else "nor any other: nothing is evaluated"
     return ConfigError(f"{key}: {who} no {name}, {there}.", hint)
 
@@ -120,10 +120,10 @@ class Directions:
             return found
         start, _, last = name.rpartition("/")
         near = closest(last, sorted({*self.own, *SMALLER, *LARGER}))
-        hint = f"Say it: {key}=min or {key}=max"
+        hint = f"Set it: {key}=min or {key}=max"
         if near:
             hint += "\n" + did_you_mean(f"{start}/{near}" if start else near)
-        raise ConfigError(f"{key}: auto can't tell whether a smaller or a larger {name} is better.", hint)
+        raise ConfigError(f"{key}: auto can't determine whether a smaller or a larger {name} is better.", hint)
 
     def reported(self, modes: Mapping[str, str]) -> Directions:
         """Return these directions and those that the trainer reports."""
@@ -174,7 +174,7 @@ def check_modes(best: BestConf, trainer: Any, directions: Directions, default: s
         if known not in (None, conf.mode):
             raise ConfigError(
                 f"{section}.mode={conf.mode}: a {'smaller' if known == 'min' else 'larger'} {name} is better.",
-                f"Leave the mode out, or name the metric it is for: {section}.monitor=...",
+                f"Remove the mode, or set the metric it is for: {section}.monitor=...",
             )
         given[name] = conf.mode
 
@@ -210,7 +210,7 @@ def check_targets(target: Mapping[str, float], directions: Directions) -> None:
     for name, value in target.items():
         if directions.of(name) is None:
             raise ConfigError(
-                f"run.stop.target: it isn't known whether a smaller or a larger {name} is better.",
-                f"Use run.stop.bounds, which says it: 'run.stop.bounds={{{name}: {{min: {value:g}}}}}' ends the run "
+                f"run.stop.target: it is unknown whether a smaller or a larger {name} is better.",
+                f"Use run.stop.bounds instead: 'run.stop.bounds={{{name}: {{min: {value:g}}}}}' ends the run "
                 "below that value, max above it.",
             )

@@ -24,7 +24,7 @@ def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, 
     """
     limits = {key: _value(worker.conf, key) for key in done}
     reached = {key: limit for key, limit in limits.items() if limit is not None and done[key] >= limit}
-    lengths = [f"trainer.{key}={reached[key]} ({done[key]:,} are done)" for key in LENGTHS if key in reached]
+    lengths = [f"trainer.{key}={reached[key]} ({done[key]:,} done)" for key in LENGTHS if key in reached]
     why = " and ".join([*lengths, *([reason] if reason and reason not in LENGTHS else [])]) or "fit was called"
     longer = [f"trainer.{key}={done[key] + limit}" for key, limit in reached.items()]
     if reason == TIME_LIMIT:
@@ -35,10 +35,10 @@ def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, 
 def _how_to_extend(worker: Worker, longer: list[str], *, is_long: bool) -> str:
     if is_long and worker.schedule is not None:
         again = shlex.join(["rtrain", "fit", f"{worker.run_dir}/config.yaml", f"run.init_from={worker.run_dir}"])
-        return f"{worker.schedule} follows from the length of the run; a new run begins with its weights: {again}"
+        return f"{worker.schedule} depends on the length of the run; to start a new run with its weights: {again}"
     if longer:
-        return f"To train on: {shlex.join(['rtrain', 'resume', str(worker.run_dir), *longer])}"
-    return "To train on, resume the run with another limit, or start a new one"
+        return f"To continue training: {shlex.join(['rtrain', 'resume', str(worker.run_dir), *longer])}"
+    return "To continue training, resume the run with another limit, or start a new one"
 
 
 def _value(conf: Any, key: str) -> Any:

@@ -22,7 +22,7 @@ class NotFiniteError(TrainingError):
     def of_weights(cls, names: Iterable[str], step: int, hint: str) -> NotFiniteError:
         """Return the error of weights that are not saved; ``names`` may be empty where another rank holds them."""
         some = ", ".join(sorted(names)[:3]) or "weights of another worker"
-        return cls(f"by step {step} weights have become NaN or infinite, so they are not saved: {some}.", hint)
+        return cls(f"by step {step} weights have become NaN or infinite and are not saved: {some}.", hint)
 
 
 def skip_step(worker: Worker, progress: EpochProgress, step: int, batch: int, hint: str) -> None:
@@ -52,6 +52,6 @@ def check_any_taken(progress: EpochProgress, step: int, hint: str) -> None:
 
 def _too_many_skipped(num_steps: int, step: int, hint: str) -> TrainingError:
     return TrainingError(
-        f"{num_steps} steps in a row, up to step {step}, were left out because their loss or gradients are not finite.",
-        f"{hint} run.failure.max_skipped_steps says how many steps in a row may be left out.",
+        f"{num_steps} steps in a row, up to step {step}, were skipped because their loss or gradients are not finite.",
+        f"{hint} run.failure.max_skipped_steps limits the skipped steps in a row.",
     )

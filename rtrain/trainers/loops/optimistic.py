@@ -25,5 +25,5 @@ def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:
 def notice(job: Job) -> str:
     """Return the notice, with the key that makes a val split where the dataset has one."""
     splits = getattr(job.conf.dataset, "split", None)
-    hint = "; to choose it on another one: dataset.split.val=0.1" if hasattr(splits, "val") else ""
-    return f"the best checkpoint is chosen on the split 'test', whose metrics are optimistic then{hint}"
+    hint = "; to use another split: dataset.split.val=0.1" if hasattr(splits, "val") else ""
+    return f"the best checkpoint is chosen on the split 'test', which makes its metrics optimistic{hint}"

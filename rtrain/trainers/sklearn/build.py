@@ -24,7 +24,7 @@ def build_estimator(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) 
     estimator = builder.build(conf.estimator, "trainer.estimator")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         made = type(estimator).__name__
-        raise ConfigError(f"trainer.estimator: {conf.estimator['_target_']} makes a {made}, not an estimator.")
+        raise ConfigError(f"trainer.estimator: {conf.estimator['_target_']} returns a {made}, not an estimator.")
     estimator.set_params(**dict.fromkeys(_left_open(estimator, "random_state"), seed))
     if takes_categories(estimator) and "categorical_features" not in conf.estimator and info.categories:
         places = [place for place, name in enumerate(info.feature_names) if name in info.categories]

@@ -88,19 +88,19 @@ def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
         module, _, twin = target.replace(*ends).rpartition(".")
         is_there = twin.endswith(ends[1]) and hasattr(sys.modules.get(module), twin)
         raise ConfigError(
-            f"trainer.estimator: {target} makes no {ends[1].lower()}, but {info.name} is for {info.task}.",
+            f"trainer.estimator: {target} is not a {ends[1].lower()}, but {info.name} is for {info.task}.",
             to_try(f"trainer.estimator._target_={module}.{twin}") if is_there else None,
         )
     if info.categories and not takes_categories(estimator) and not isinstance(estimator, Pipeline):
         raise ConfigError(
-            f"trainer.estimator: {name} takes numbers, but {', '.join(list(info.categories)[:3])} of {info.name} are "
-            "categories.",
-            "Take sklearn.ensemble.HistGradientBoosting..., or a sklearn.pipeline.make_pipeline with an encoder first.",
+            f"trainer.estimator: {name} needs numbers, but {', '.join(list(info.categories)[:3])} of {info.name} are "
+            f"categorical.",
+            "Use sklearn.ensemble.HistGradientBoosting..., or a sklearn.pipeline.make_pipeline with an encoder first.",
         )
     if "weight" in info.columns and weight_argument(estimator) is None:
         raise ConfigError(
-            f"trainer.estimator: {name} takes no weights, but the rows of {info.name} have some.",
-            "Leave the dataset's weights out, or take another estimator.",
+            f"trainer.estimator: {name} does not support weights, but the rows of {info.name} have some.",
+            "Remove the dataset's weights, or use another estimator.",
         )
 
 
@@ -110,15 +110,15 @@ def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
     name = type(estimator).__name__
     if not hasattr(estimator, "partial_fit"):
         raise ConfigError(
-            f"trainer.max_epochs: {name} has no partial_fit, so that it can't train in epochs.",
-            to_try("max_epochs=null", "or take an estimator that has one, e.g. SGDClassifier or MLPClassifier"),
+            f"trainer.max_epochs: {name} has no partial_fit, so it can't train in epochs.",
+            to_try("max_epochs=null", "or use an estimator that has it, e.g. SGDClassifier or MLPClassifier"),
         )
     if "weight" in info.columns and not has_fit_parameter(estimator.__class__, "sample_weight"):
-        raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", to_try("max_epochs=null"))
+        raise ConfigError(f"trainer.max_epochs: {name} does not support weights.", to_try("max_epochs=null"))
 
 
 def _check_missing(estimator: Any, info: DatasetInfo) -> None:
     if not get_tags(estimator).input_tags.allow_nan and not isinstance(estimator, Pipeline):
         trees = "sklearn.ensemble.HistGradientBoosting..."
-        ways = f"put a sklearn.impute.SimpleImputer before it in a Pipeline, or take {trees}"
+        ways = f"put a sklearn.impute.SimpleImputer before it in a Pipeline, or use {trees}"
         check_no_missing(type(estimator).__name__, info, ways=ways)

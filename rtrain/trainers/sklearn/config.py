@@ -15,8 +15,8 @@ from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER
 
 IN_EPOCHS = Need(
     met=lambda way: way.trainer.max_epochs is not None,
-    otherwise="the estimator is fitted at once",
-    instead="Only an estimator with partial_fit trains in epochs: trainer.max_epochs=10",
+    otherwise="the estimator is fitted in one call",
+    instead="Only estimators with partial_fit train in epochs: trainer.max_epochs=10",
     keys=("trainer.max_epochs",),
 )
 JUDGED_BY_EPOCH = replace(

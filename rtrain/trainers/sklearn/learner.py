@@ -34,7 +34,7 @@ class SklearnLearner(Learner):
         num_threads: For the manifest.
     """
 
-    hint = "Look for extreme values in the data, or set other arguments of trainer.estimator."
+    hint = "Check the data for extreme values, or set other arguments of trainer.estimator."
 
     def __init__(self, estimator: Any, info: DatasetInfo, *, whole: bool, num_threads: int) -> None:
         self.estimator, self._built, self._info, self._whole = estimator, estimator, info, whole
@@ -87,7 +87,7 @@ class SklearnLearner(Learner):
         """
         found = load(folder, trusted=True)
         if type(found) is not type(self.estimator):
-            raise CheckpointError(f"{folder} holds a {type(found).__name__}, not a {type(self.estimator).__name__}.")
+            raise CheckpointError(f"{folder} contains a {type(found).__name__}, not a {type(self.estimator).__name__}.")
         if not self._whole:
             take_arguments(found, self._built)
         self.estimator = found

@@ -38,7 +38,7 @@ def build_model(conf: Conf, info: DatasetInfo, builder: Builder) -> Any:
     model = builder.build(fill(conf.model, info, "trainer.model"), "trainer.model")
     if not isinstance(model, keras.Model):
         made = f"{type(model).__module__}.{type(model).__name__}"
-        raise ConfigError(f"trainer.model: {conf.model['_target_']} makes a {made}, not a model of Keras 3.")
+        raise ConfigError(f"trainer.model: {conf.model['_target_']} returns a {made}, not a Keras 3 model.")
     check_model_class(type(model), conf)
     if not model.built:
         dtype, shape = "int64" if info.dtype == "int64" else "float32", channels_last_shape(info)
@@ -56,7 +56,7 @@ def check_model_class(kind: Any, conf: Conf) -> None:
     """
     if issubclass(kind, keras.Model) and kind.train_step is not keras.Model.train_step:
         raise ConfigError(
-            f"trainer.model: {conf.model['_target_']} has a train_step of its own, which rtrain doesn't call.",
+            f"trainer.model: {conf.model['_target_']} has a custom train_step, which rtrain doesn't call.",
             "Override compute_loss instead: it is called, with any number of workers.",
         )
 
@@ -77,7 +77,7 @@ def build_optimizer(conf: Conf, steps: int | None, builder: Builder) -> Any:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         made = type(optimizer).__name__
-        raise ConfigError(f"trainer.optimizer: {node['_target_']} makes a {made}, not a Keras optimizer.")
+        raise ConfigError(f"trainer.optimizer: {node['_target_']} returns a {made}, not a Keras optimizer.")
     return optimizer
 
 
@@ -95,7 +95,8 @@ def note_on_averages(optimizer: Any, steps: int) -> str | None:
         if every and steps % every:
             return (
                 f"trainer.optimizer.ema_overwrite_frequency: averages become the weights every {every} steps, but not "
-                f"after step {steps}, the last one: the last checkpoint holds weights that were trained since, where "
+                f"after step {steps}, the last one: the last checkpoint contains weights that were trained since, "
+                "where "
                 f"model.fit ends with averages. For the same, choose a divisor of {steps}."
             )
     return None

@@ -82,17 +82,17 @@ def _check_callback(target: str, where: str, builder: Builder) -> None:
     if not inspect.isclass(kind):
         return
     if not issubclass(kind, keras.callbacks.Callback):
-        raise ConfigError(f"{where}: {target} is no Keras callback.")
+        raise ConfigError(f"{where}: {target} is not a Keras callback.")
     if issubclass(kind, keras.callbacks.SwapEMAWeights):
         raise ConfigError(
-            f"{where}: {kind.__name__} has no effect, or leaves checkpoints of other weights than were evaluated.",
-            "Leave it out; the optimizer's ema_overwrite_frequency makes the average the weights themselves.",
+            f"{where}: {kind.__name__} has no effect, or changes weights between evaluation and checkpoint.",
+            "Remove it; the optimizer's ema_overwrite_frequency applies the average to the weights.",
         )
     for name in UNCALLED:
         if getattr(kind, name).__module__.partition(".")[0] != "keras":
             raise ConfigError(
                 f"{where}: {kind.__name__} has {name}, which rtrain never calls.",
-                "Use on_epoch_end, whose logs hold the evaluation as val_loss and so on.",
+                "Use on_epoch_end, whose logs contain the evaluation as val_loss and so on.",
             )
 
 
@@ -101,9 +101,9 @@ def _check_averages(optimizer: Any) -> None:
     for one in averaging(optimizer):
         if not one.ema_overwrite_frequency:
             raise ConfigError(
-                "trainer.optimizer.use_ema has no effect: the averages become the weights only where model.fit ends, "
-                "after the last evaluation.",
-                "Set trainer.optimizer.ema_overwrite_frequency, or take trainer=torch and ema_decay.",
+                "trainer.optimizer.use_ema has no effect: the averages are applied only when model.fit ends, after "
+                "the last evaluation.",
+                "Set trainer.optimizer.ema_overwrite_frequency, or use trainer=torch and ema_decay.",
             )
 
 
@@ -148,7 +148,7 @@ def _check_ignored(loss: Any) -> None:
         raise ConfigError(
             "trainer.loss.ignore_class: the loss divides by the rows of other classes in each batch, so that an "
             "evaluation would depend on eval_batch_size, and the training on num_workers.",
-            "Give these rows a weight of 0 (dataset.weight), or take trainer=torch, whose loss can ignore a class.",
+            "Give these rows a weight of 0 (dataset.weight), or use trainer=torch, whose loss can ignore a class.",
         )
 
 
@@ -159,8 +159,8 @@ def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, builde
     is_sparse = name in ("IoU", "MeanIoU") and node.get("sparse_y_pred") is False
     if info.task in CLASSES and getattr(keras.metrics, name, None) is kind and name in SPARSE and not is_sparse:
         raise ConfigError(
-            f"{where}: {name} wants one-hot targets, or classes as outputs, but targets are numbers of classes and "
-            "outputs a number for each class.",
+            f"{where}: {name} needs one-hot targets, or classes as outputs, but targets are class numbers and outputs "
+            f"have a number per class.",
             to_try(_with_classes(SPARSE[name], where)),
         )
 
@@ -180,6 +180,6 @@ def _check_targets(loss: str, job: Job) -> None:
     )
     if plain(name) in map(plain, ONE_HOT):
         raise ConfigError(
-            f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",
+            f"trainer.loss: {name} needs one-hot targets, but the dataset has class numbers.",
             to_try(of_classes),
         )

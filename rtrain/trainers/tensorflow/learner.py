@@ -170,7 +170,7 @@ class KerasLearner(Learner):
         load_weights(self.model, folder, [self.model.optimizer])
         stored, others = load_file(folder / TRAINING), self._others()
         if stored.keys() != others.keys():
-            raise CheckpointError(f"{folder / TRAINING} is not of this model and optimizer.")
+            raise CheckpointError(f"{folder / TRAINING} does not fit this model and optimizer.")
         for name, variable in others.items():
             variable.assign(stored[name])
         self._callbacks.load(folder)

@@ -21,11 +21,11 @@ def check_output(output: Any, target: Any, info: DatasetInfo) -> None:
     if not tf.is_tensor(output):
         raise TrainingError(
             f"the model returns a {type(output).__name__}, but the loss needs one tensor.",
-            "Give trainer.model a model with one output.",
+            "Set trainer.model to a model with one output.",
         )
     if output.shape[:1] != target.shape[:1]:
-        message = f"the model gives {tuple(output.shape)} for {len(target)} rows."
-        raise TrainingError(message, "Give trainer.model a model of such rows.")
+        message = f"the model returns {tuple(output.shape)} for {len(target)} rows."
+        raise TrainingError(message, "Set trainer.model to a model for such rows.")
     last = output.shape[-1] if output.shape.rank == target.shape.rank + 1 else 1
     wanted = {info.num_classes if info.task in CLASSES else 1}
     if info.num_classes == 2:

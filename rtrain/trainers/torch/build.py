@@ -36,7 +36,7 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) ->
     """
     model = builder.build(fill_from_dataset(node, info), "trainer.model")
     if not isinstance(model, nn.Module):
-        raise ConfigError(f"trainer.model: {node['_target_']} makes a {type(model).__name__}, not a torch.nn.Module.")
+        raise ConfigError(f"trainer.model: {node['_target_']} returns a {type(model).__name__}, not a torch.nn.Module.")
     return model
 
 
@@ -66,8 +66,8 @@ def build_loss(conf: Conf, dataset: Dataset, builder: Builder) -> nn.Module:
         loss.reduction = "none" if weighted or _divides(loss, dataset) else "mean"  # type: ignore[assignment]
     elif weighted:
         raise ConfigError(
-            f"trainer.loss: {type(loss).__name__} has no reduction, so that the rows' weights can't be used.",
-            "Take the column of the weights out of the dataset, or a loss of torch.nn.",
+            f"trainer.loss: {type(loss).__name__} has no reduction, so row weights can't be used.",
+            "Remove dataset.weight, or use a loss of torch.nn.",
         )
     return loss
 

@@ -60,7 +60,7 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         provided = dict.fromkeys(auto_lengths(conf), 1)
         if provided and schedule_length(conf, steps_per_epoch=1) is None:
             raise ConfigError(
-                f"trainer.scheduler.{next(iter(provided))}: auto needs a run whose steps are known before.",
+                f"trainer.scheduler.{next(iter(provided))}: auto needs a known number of steps.",
                 "Set trainer.max_epochs or trainer.max_steps, or a number here.",
             )
         job.builder.check_node({**conf.scheduler, **provided}, "trainer.scheduler", num_args=1)
@@ -90,8 +90,8 @@ def _check_optimizer(optimizer: object) -> None:
     closure = inspect.signature(optimizer.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         raise ConfigError(
-            f"trainer.optimizer: {type(optimizer).__name__} needs a closure that computes the gradient anew.",
-            "Choose another optimizer, e.g. trainer/optimizer=adamw, or trainer.train_loop with a loop of your own.",
+            f"trainer.optimizer: {type(optimizer).__name__} needs a closure that recomputes the gradient.",
+            "Choose another optimizer, e.g. trainer/optimizer=adamw, or a custom trainer.train_loop.",
         )
 
 
@@ -105,9 +105,9 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
     watched = Monitor.of(best, conf, directions, default_monitor(conf.evaluate_split, info))
     if watched.mode not in (None, said):
         raise ConfigError(
-            f"trainer.scheduler.mode={said}: the schedule watches {watched.name}, of which a "
-            f"{'smaller' if watched.mode == 'min' else 'larger'} one is better.",
-            "Leave the mode out, or name another metric to watch: run.checkpoint.best.monitor=...",
+            f"trainer.scheduler.mode={said}: the schedule watches {watched.name}, for which a "
+            f"{'smaller' if watched.mode == 'min' else 'larger'} value is better.",
+            "Remove the mode, or watch another metric: run.checkpoint.best.monitor=...",
         )
 
 
@@ -118,7 +118,7 @@ def _check_channels(conf: Conf, info: DatasetInfo, job: Job) -> None:
         raise TargetError(
             "trainer.channels_last",
             f"has no effect: {conf.model['_target_']} has no convolutions",
-            "Leave it out, or take a model of images: trainer/model=resnet",
+            "Leave it out, or use an image model: trainer/model=resnet",
         )
 
 
@@ -126,6 +126,6 @@ def _check_device(conf: Conf, job: Job) -> None:
     check_gpu(job.conf.scaling)
     if conf.sync_batchnorm and not job.conf.scaling.use_gpu:
         raise ConfigError(
-            "trainer.sync_batchnorm works on GPUs only.",
+            "trainer.sync_batchnorm works only on GPUs.",
             "On CPUs a model with group norm gives the same result for any number of workers: trainer.model.norm=group",
         )

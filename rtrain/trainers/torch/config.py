@@ -22,15 +22,15 @@ SCHEDULE = Need(
 )
 BY_INTERVAL = Need(
     met=lambda way: not str((way.trainer.scheduler or {}).get("_target_")).endswith("ReduceLROnPlateau"),
-    otherwise="a schedule that watches a metric moves on at each evaluation",
-    instead="Say how often to evaluate: trainer.eval_every_epochs, trainer.eval_every_steps",
+    otherwise="a schedule that watches a metric advances at each evaluation",
+    instead="Set how often to evaluate: trainer.eval_every_epochs, trainer.eval_every_steps",
     keys=("trainer.scheduler",),
 )
 BLOCKS = Need(
     met=lambda way: (
         way.trainer.strategy in ("fsdp", "fsdp_tp") or way.trainer.strategy_options.activation_checkpointing is not None
     ),
-    otherwise="nothing is done block by block",
+    otherwise="nothing is applied per block",
     instead="Recompute them: trainer.strategy_options.activation_checkpointing=1; or shard them: trainer.strategy=fsdp",
     keys=("trainer.strategy", "trainer.strategy_options.activation_checkpointing"),
 )
@@ -44,7 +44,7 @@ CHANNELS = Need(
 SHARING = replace(
     SEVERAL_WORKERS,
     met=lambda way: SEVERAL_WORKERS.met(way) or _acts_alone(way.trainer),
-    otherwise="one process has nothing to share",
+    otherwise="a single process needs no strategy",
     keys=("scaling.num_workers", "trainer.strategy"),
 )
 SHARDING = replace(SHARING, met=lambda way: SEVERAL_WORKERS.met(way) or way.trainer.strategy not in ("fsdp", "fsdp_tp"))
@@ -74,8 +74,8 @@ def _rule_of_option(name: str) -> Rule:
     strategies = FOLLOWED_BY[name]
     return Need(
         met=lambda way: way.trainer.strategy in strategies,
-        otherwise=f"it is for trainer.strategy={' or '.join(strategies)}",
-        instead=f"Leave it out, or share the training in that way: trainer.strategy={strategies[0]}",
+        otherwise=f"it needs trainer.strategy={' or '.join(strategies)}",
+        instead=f"Leave it out, or use that strategy: trainer.strategy={strategies[0]}",
         keys=("trainer.strategy",),
     ).of(name)
 
@@ -237,7 +237,7 @@ class Conf(TrainLoopConf, EpochsConf):
             raise ValueError(f"{name} is not chosen: add `- {name}: ...` to the defaults, or give it a _target_")
         self.check_limits()
         if self.clip_norm is not None and self.clip_value is not None:
-            raise ValueError("clip_norm and clip_value contradict each other: give one, and set the other to null")
+            raise ValueError("clip_norm and clip_value contradict each other: set one of them to null")
 
     def num_with_own_rows(self, world_size: int) -> int:
         """Return the number of workers, those that see the same rows counted as one."""

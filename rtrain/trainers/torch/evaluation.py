@@ -110,7 +110,7 @@ class Evaluator:
             metric.reset()
             if value.numel() != 1:
                 raise TrainingError(
-                    f"trainer.metrics.{name} gives {value.numel()} numbers, not one.",
+                    f"trainer.metrics.{name} returns {value.numel()} numbers, not one.",
                     to_try(f"trainer.metrics.{name}.average=macro"),
                 )
             found[name] = float(value)
@@ -122,7 +122,7 @@ def _as_number(value: Any, name: str) -> Tensor:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(value).__name__
-        raise TrainingError(f"trainer.metrics.{name} gives a {kind}, not a number.") from error
+        raise TrainingError(f"trainer.metrics.{name} returns a {kind}, not a number.") from error
 
 
 def give_types(metric: Any) -> None:

@@ -83,5 +83,5 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
         load_model(model, str(weights))
     except (OSError, RuntimeError) as error:
         target = conf.model["_target_"]
-        raise CheckpointError(f"{trained.folder} does not hold the weights of {target}: {error}") from error
+        raise CheckpointError(f"{trained.folder} does not contain the weights of {target}: {error}") from error
     return Predictor(model, trained.info, conf.precision, torch.device(device), transform)

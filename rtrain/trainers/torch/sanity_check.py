@@ -154,7 +154,7 @@ def check_loss(loss: nn.Module, info: DatasetInfo) -> None:
         )
     shapes = ("(rows, classes)", "classes") if info.task in CLASSES else ("(rows,)", "numbers")
     told = f"trainer.loss: {type(loss).__name__} can't compare outputs of shape {shapes[0]} with {shapes[1]}"
-    hint = to_try(f"loss={'cross_entropy' if info.task in CLASSES else 'mse'}", "or take a loss of your own")
+    hint = to_try(f"loss={'cross_entropy' if info.task in CLASSES else 'mse'}", "or use a custom loss")
     try:
         with warnings.catch_warnings(action="ignore"):  # of broadcasts, which fail then
             fits = _is_mean(loss, info)

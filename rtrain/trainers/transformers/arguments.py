@@ -69,8 +69,8 @@ def check_arguments(given: Mapping[str, Any], conf: type) -> None:
         if name not in FOLLOWED:
             instead = OURS.get(name)
             raise ConfigError(
-                f"{where} is not followed: rtrain has its own loop.",
-                use_instead(instead) if instead else f"It follows {', '.join(FOLLOWED)}.",
+                f"{where} is not supported: rtrain has its own loop.",
+                use_instead(instead) if instead else f"Supported: {', '.join(FOLLOWED)}.",
             )
         # TrainingArguments takes anything in place of a number, and the optimizer fails of it later.
         kinds = (bool,) if isinstance(usual[name], bool) else (int, float)

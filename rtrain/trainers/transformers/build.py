@@ -70,7 +70,7 @@ def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
         usual = AutoConfig.for_model(kind)
     except ValueError as error:
         hint = nearest_or_all(str(kind), transformers.CONFIG_MAPPING)
-        raise ConfigError(f"trainer.model.config.model_type: transformers knows no '{kind}'.", hint) from error
+        raise ConfigError(f"trainer.model.config.model_type: transformers has no '{kind}'.", hint) from error
     known = [*usual.to_dict(), *type(usual).attribute_map, "num_labels"]
     for name in given:
         if name not in known:
@@ -150,7 +150,8 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = 
         raise ConfigError(f"trainer.model: {_plain(error, conf)}") from error
     if model.config.is_encoder_decoder:
         raise ConfigError(
-            f"trainer.model: {model.config.model_type} reads one text and writes another; choose another."
+            f"trainer.model: {model.config.model_type} is an encoder-decoder model, which is not supported; choose "
+            "another."
         )
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer))

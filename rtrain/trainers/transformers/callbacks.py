@@ -39,13 +39,13 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
             continue
         where = f"{key}: {target}"
         if issubclass(kind, EarlyStoppingCallback):
-            raise ConfigError(f"{where} needs transformers' Trainer.", "It is trainer.early_stopping={patience: 3}")
+            raise ConfigError(f"{where} needs transformers' Trainer.", "Use trainer.early_stopping={patience: 3}")
         if kind.__module__.startswith("transformers.integrations"):
-            raise ConfigError(f"{where} needs transformers' Trainer.", "It is run.loggers=[tensorboard], say.")
+            raise ConfigError(f"{where} needs transformers' Trainer.", "Use e.g. run.loggers=[tensorboard].")
         for name in dir(TrainerCallback):
             changed = getattr(kind, name) is not getattr(TrainerCallback, name)
             if name.startswith("on_") and name not in CALLED and changed:
-                hint = f"rtrain calls: {', '.join(CALLED)}. Reports are for run.callbacks"
+                hint = f"rtrain calls: {', '.join(CALLED)}. For reports, use run.callbacks"
                 raise ConfigError(f"{where} has {name}, which rtrain never calls.", hint)
 
 
@@ -118,7 +118,7 @@ class OfTransformers(WorkerCallback):
         for wish, key in DECIDED.items():
             if getattr(self._control, wish) and wish not in self._told:
                 self._told.add(wish)
-                self._notice(f"{KEY}: {type(self._own).__name__} sets {wish}, which rtrain does not follow: {key}")
+                self._notice(f"{KEY}: {type(self._own).__name__} sets {wish}, which rtrain ignores: {key}")
         self._control = TrainerControl()
 
 

@@ -30,7 +30,7 @@ TRAINED = Need(
 )
 CAUSAL = Need(
     met=lambda way: way.trainer.task in ("auto", "causal-lm"),
-    otherwise="trainer.task learns no next token",
+    otherwise="trainer.task does not predict the next token",
     instead="It is for trainer.task=causal-lm",
     keys=("trainer.task",),
 )
@@ -49,8 +49,8 @@ TEXTS = Need(
 )
 CONTINUED = Need(
     met=lambda way: way.info is None or way.info.task == "language-modeling",
-    otherwise="the dataset has labels, so that no next token is learned",
-    instead="Leave it out; or to learn the texts alone: dataset.label=null",
+    otherwise="the dataset has labels, so next tokens are not predicted",
+    instead="Leave it out; or, to train on the text alone: dataset.label=null",
     keys=("dataset", "trainer.task"),
     of_rows=True,
 )
@@ -91,7 +91,7 @@ class TokenizerConf:
 
     def __post_init__(self) -> None:
         if self.pretrained and self.train:
-            raise ValueError("pretrained and train contradict each other: give one")
+            raise ValueError("pretrained and train contradict each other: set only one")
 
 
 @dataclass(kw_only=True)
@@ -160,10 +160,10 @@ class Conf(TrainLoopConf, EpochsConf):
             return
         self.check_limits()
         if bool(self.model.config) == bool(self.model.pretrained):
-            raise ValueError("give either model.config (from scratch) or model.pretrained (a folder or hub name)")
+            raise ValueError("set either model.config (from scratch) or model.pretrained (a folder or hub name)")
         if self.model.config and "model_type" not in self.model.config:
             near = alike("model_type", self.model.config)
-            meant = f"; {near!r} is no name of it" if near is not None else ""
+            meant = f"; {near!r} is not its name" if near is not None else ""
             raise ValueError(f"model.config needs model_type, e.g. bert, gpt2, llama or vit{meant}")
         if self.merge_lora and self.lora is None:
             raise ValueError("merge_lora needs lora")

@@ -61,7 +61,7 @@ def load_config(folder: Path) -> Any:
     for key, value in _items(stored):
         if not _is_plain(key, value):
             raise CheckpointError(
-                f"{folder} was written by another account: {key}={value!r} in its config.json could do more.",
+                f"{folder} was written by another account: {key}={value!r} in its config.json could run code.",
                 TRUST,
             )
     return CONFIG_MAPPING[stored["model_type"]].from_dict(stored)
@@ -104,10 +104,10 @@ def lora_config(folder: Path) -> Any:
     for key, value in stored.items():
         if key not in LORA_KEYS and key not in _ABOUT_LORA and value != usual.get(key):
             raise CheckpointError(
-                f"{folder} was written by another account, and its adapters ask for {key}={value!r}.", TRUST
+                f"{folder} was written by another account, and its adapters set {key}={value!r}.", TRUST
             )
     if stored.get("peft_type") != "LORA":
-        raise CheckpointError(f"{folder} holds no adapters of LoRA.")
+        raise CheckpointError(f"{folder} contains no LoRA adapters.")
     for key in _PATTERNS:
         value = stored.get(key)
         if not all(isinstance(one, str) and _NAME.fullmatch(one) for one in _texts(value)):

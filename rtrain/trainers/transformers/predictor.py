@@ -124,7 +124,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
         own = trained.is_own
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False) if own else foreign.load_config(folder)
         if "/" in str(config._attn_implementation):
-            raise CheckpointError(f"{folder}/config.json asks for code of the hub: {config._attn_implementation}.")
+            raise CheckpointError(f"{folder}/config.json requires code from the hub: {config._attn_implementation}.")
         model = auto_class(task_of(conf, info)).from_config(config, trust_remote_code=False)
         if conf.lora is not None:
             from peft import LoraConfig, get_peft_model
@@ -133,7 +133,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
             model = get_peft_model(model, read(folder / "adapter"))
         load_model(model, str(folder / (WEIGHTS if conf.lora is None else ADAPTED)))
     except (OSError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{folder} does not hold the model: {error}") from error
+        raise CheckpointError(f"{folder} does not contain the model: {error}") from error
     tokenizer = None
     if info.dtype == "object":
         found = None if trained.is_own else foreign.load_tokenizer(folder)

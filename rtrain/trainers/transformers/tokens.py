@@ -41,7 +41,7 @@ def open_tokenizer(conf: Conf) -> Any:
     if name is None:
         raise ConfigError(
             "trainer.tokenizer is not chosen.",
-            "Give trainer.tokenizer.pretrained, or make one of the dataset: trainer.tokenizer.train=wordpiece",
+            "Set trainer.tokenizer.pretrained, or train one on the dataset: trainer.tokenizer.train=wordpiece",
         )
     return load_tokenizer(name, f"trainer.{'tokenizer' if conf.tokenizer.pretrained else 'model'}.pretrained")
 
@@ -64,7 +64,7 @@ def load_tokenizer(name: str | Path, where: str, found: Any = None) -> Any:
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # transformers makes up an empty one
         raise ConfigError(
             f"{where}: there is no tokenizer at {name}.",
-            "Name another one with trainer.tokenizer.pretrained, or make one: trainer.tokenizer.train=wordpiece",
+            "Set another one with trainer.tokenizer.pretrained, or train one: trainer.tokenizer.train=wordpiece",
         )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or SPECIAL["pad_token"]
@@ -137,7 +137,7 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
         if len(rows["x"]) == 0:
             raise DatasetError(
                 f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
-                "Lower trainer.max_length, or give more text.",
+                "Lower trainer.max_length, or add more text.",
             )
         splits[name] = ResidentSplit(rows)
     num_rows = {name: split.num_rows for name, split in splits.items()}

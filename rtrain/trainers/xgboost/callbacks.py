@@ -67,6 +67,6 @@ class OfXGBoost(WorkerCallback):
     def _same(self, model: Any, training: Training) -> None:
         if model is not training.model:
             raise TrainingError(
-                f"{KEY}: {type(self._own).__name__} returns another model, and checkpoints hold the one of the rounds.",
+                f"{KEY}: {type(self._own).__name__} returns another model, but checkpoints contain the trained one.",
                 "Return the model that it gets.",
             )

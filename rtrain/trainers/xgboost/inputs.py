@@ -86,7 +86,7 @@ def tell_of_digits(info: DatasetInfo) -> None:
     found = coarse(info.mean, info.std, info.feature_names) if info.dtype == "float64" else []
     if found:
         log.warning(
-            "XGBoost holds features as float32, which keeps few digits of %s; subtract a number from them, or take "
+            "XGBoost stores features as float32, which loses digits of %s; subtract a number from them, or use "
             "trainer=lightgbm",
             ", ".join(found[:5]),
         )
@@ -102,7 +102,7 @@ def tell_of_small_labels(dataset: Dataset, objective: str | None) -> None:
     if 0 < whole < MOST_GAIN:
         log.warning(
             "labels differ so little (by %.3g) that XGBoost, which ignores splits that gain less than 1e-6, learns "
-            "little or nothing; take a smaller unit, labels times a million say, or trainer=lightgbm",
+            "little or nothing; use a smaller unit, e.g. labels times a million, or trainer=lightgbm",
             float(y.std()),
         )
 
@@ -122,8 +122,9 @@ def check_weights(dataset: Dataset | None) -> None:
             row = int(differ.argmax())
             weights = " and ".join(f"{one:g}" for one in columns["weight"][row : row + 2])
             raise ConfigError(
-                f"dataset.weight: rows of one query of the split '{name}' weigh {weights}, and XGBoost weighs queries.",
-                "Give all rows of a query the same weight, or weigh rows: trainer=lightgbm",
+                f"dataset.weight: rows of one query of the split '{name}' weigh {weights}, but XGBoost weights "
+                "queries.",
+                "Give all rows of a query the same weight, or use trainer=lightgbm to weight rows",
             )
 
 
@@ -148,7 +149,8 @@ def check_grades(dataset: Dataset, params: Mapping[str, Any], evaluated: Collect
         grade = None if needing is None else _first_grade(dataset.splits[name])
         if grade is not None:
             raise ConfigError(
-                f"trainer.params.{needing}: XGBoost has it for grades 0 and 1 only, and a row of the split '{name}' "
+                f"trainer.params.{needing}: XGBoost supports it only for grades 0 and 1, but a row of the split "
+                f"'{name}' "
                 f"has the grade {grade:g}.",
                 to_try(f"trainer.params.{'objective=rank:ndcg' if by_map else 'eval_metric=ndcg'}"),
             )

@@ -34,7 +34,7 @@ def read_trees(folder: Path, info: DatasetInfo, *, trusted: bool) -> xgboost.Boo
         check_model(read_ubjson(content), prod(info.input_shape))
     except ValueError as error:
         raise CheckpointError(
-            f"{folder / MODEL} was written by another account, and XGBoost can't be given it: {error}.", BROKEN
+            f"{folder / MODEL} was written by another account and is not passed to XGBoost: {error}.", BROKEN
         ) from error
     return xgboost.Booster(model_file=bytearray(content))
 
@@ -51,5 +51,5 @@ def best_rounds(booster: xgboost.Booster) -> int:
     there = booster.num_boosted_rounds()
     num_rounds = int(best) + 1 if best.isdecimal() and len(best) < 10 else 0
     if not 0 < num_rounds <= there:
-        raise CheckpointError(f"{MODEL} has {there} rounds, but says that the best one is at {best[:20]!r}.")
+        raise CheckpointError(f"{MODEL} has {there} rounds, but its best one is at {best[:20]!r}.")
     return num_rounds

@@ -185,7 +185,7 @@ def _check_labels(dataset: Dataset) -> None:
         if too_large.any():
             raise ConfigError(
                 f"dataset.label: a label of the split '{name}' is {y[too_large.argmax()]:g}, beyond XGBoost's float32.",
-                "Correct it, or take another unit: labels by a thousand, say.",
+                "Correct it, or use another unit, e.g. labels divided by a thousand.",
             )
 
 
@@ -209,7 +209,7 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
     kinds = tuple(params.get("booster", "gbtree") for params in (then["params"], conf.params))
     if kinds[0] != kinds[1]:
         raise ConfigError(
-            f"run.init_from: it holds a model of the booster {kinds[0]}, not {kinds[1]}.",
+            f"run.init_from: its model has the booster {kinds[0]}, not {kinds[1]}.",
             f"Set trainer.params.booster={kinds[0]}, or leave run.init_from out.",
         )
 
@@ -223,8 +223,8 @@ def _check_driver(error: Exception) -> None:
     """Tell an error of CUDA from one of the parameters: some metrics of XGBoost start CUDA to compute on a CPU too."""
     if "cudaError" in str(error):
         raise ConfigError(
-            f"XGBoost has CUDA, and can't start it on this machine: {_first_line(error)}",
-            "Let it see a GPU (CUDA_VISIBLE_DEVICES), or install xgboost-cpu in its place, with use_gpu=false.",
+            f"XGBoost can't start CUDA on this machine: {_first_line(error)}",
+            "Make a GPU visible (CUDA_VISIBLE_DEVICES), or install xgboost-cpu instead, with use_gpu=false.",
         ) from error
 
 
@@ -249,12 +249,13 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
     task = info.task if objective == "reg:logistic" and info.num_classes == 2 else TASK_OF.get(kind, info.task)
     if objective == "multi:softmax":
         raise ConfigError(
-            "trainer.params.objective: multi:softmax gives no probabilities.",
+            "trainer.params.objective: multi:softmax returns no probabilities.",
             to_try("trainer.params.objective=multi:softprob"),
         )
     if objective == "survival:aft":
         raise ConfigError(
-            "trainer.params.objective: survival:aft needs a lower and an upper bound of each label, and rows have one.",
+            "trainer.params.objective: survival:aft needs a lower and an upper bound for each label, but rows have "
+            "only one.",
             to_try("trainer.params.objective=survival:cox", "where the label of a censored row is negative"),
         )
     if task != info.task:
@@ -327,6 +328,6 @@ def _way_out(error: Exception, conf: type, given: Mapping[str, Any]) -> str | No
         if wrong is not None:
             hint = hint_about_value(conf, name, given.get(name), wrong[1].partition("@")[0], known[name])
             if hint.endswith("=multi:softmax"):
-                return "multi:softmax gives no probabilities\n" + to_try("trainer.params.objective=multi:softprob")
+                return "multi:softmax returns no probabilities\n" + to_try("trainer.params.objective=multi:softprob")
             return hint
     return None

@@ -75,14 +75,14 @@ def _check_linear(model: Any, num_outputs: int, num_features: int, num_scores: i
     rounds, weights = _keys(model, {"weights", "boosted_rounds"})["boosted_rounds"], _array(model, "weights", ">f4")
     _require(type(rounds) is int and rounds >= 0, "boosted_rounds has a wrong value")
     is_new = rounds == len(weights) == 0 and num_scores == num_outputs
-    _require(is_new or len(weights) == (num_features + 1) * num_outputs, "weights has another length")
+    _require(is_new or len(weights) == (num_features + 1) * num_outputs, "weights has the wrong length")
 
 
 def _check_objective(objective: Any, num_outputs: int) -> None:
     _require(isinstance(objective, dict) and isinstance(objective.get("name"), str), "its objective has no name")
     for key, value in objective.items():
         is_bias = key in BIASES and isinstance(value, np.ndarray) and value.dtype == ">f4"
-        _require(key == "name" or is_bias or _is_texts(value), f"its objective holds {key}")
+        _require(key == "name" or is_bias or _is_texts(value), f"its objective contains {key}")
     if objective["name"].startswith("multi:"):
         _require(
             _count(objective.get("softmax_multiclass_param"), "num_class") == num_outputs > 1,
@@ -97,7 +97,7 @@ def _check_trees(model: Any, num_outputs: int, num_features: int) -> None:
     parts = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
     _keys({"cats": None, **model} if isinstance(model, dict) else model, {"cats", *parts})
     for part in _keys(model.get("cats", dict.fromkeys(("enc", "feature_segments", "sorted_idx"), ()))).values():
-        _require(np.size(part) == 0, "it encodes categories by itself")
+        _require(np.size(part) == 0, "it encodes categories itself")
     params, trees, groups = model["gbtree_model_param"], model["trees"], model["tree_info"]
     _require(_is_texts(params) and _count(params, "num_parallel_tree") > 0, "num_parallel_tree has a wrong value")
     _require(_is_list(trees, dict) and _count(params, "num_trees") == len(trees), "it has another number of trees")
@@ -109,10 +109,10 @@ def _check_trees(model: Any, num_outputs: int, num_features: int) -> None:
     _require(
         _is_list(ends, int) and ends == list(range(0, len(trees) + 1, size)), "iteration_indptr doesn't fit its trees"
     )
-    _require(ends[-1] == len(trees), "it has a part of a round")
+    _require(ends[-1] == len(trees), "it has an incomplete round")
     for number, tree in enumerate(trees):
         try:
-            _require(tree.get("id") == number, "its id is another one")
+            _require(tree.get("id") == number, "its id differs")
             _check_tree(tree, num_features, num_outputs if vector else 1)
         except ValueError as error:
             raise ValueError(f"tree {number}: {error}") from error
@@ -127,7 +127,7 @@ def _check_tree(tree: Mapping[str, Any], num_features: int, size: int) -> None:
     _keys(tree, {"id", "tree_param", "base_weights", *ARRAYS, *CATEGORIES, *more})
     params = tree["tree_param"]
     _require(_is_texts(params) and _count(params, "num_feature") == num_features, "it is for other features")
-    _require(_size_of_leaves(tree) in (size, 0 if size == 1 else size), "its leaves have another size")
+    _require(_size_of_leaves(tree) in (size, 0 if size == 1 else size), "its leaves have the wrong size")
     num_nodes = _count(params, "num_nodes")
     _require(num_nodes > 0, "it has no nodes")
     for name, dtype in ARRAYS.items():
@@ -159,8 +159,8 @@ def _check_nodes(tree: Mapping[str, Any], num_nodes: int, num_features: int, num
     _require(not bool((left[inner] == right[inner]).any()), "it has one child twice")
     _require(not bool((deleted & inner).any()), "it has deleted nodes with children")
     used = features[inner]
-    _require(bool(((used >= 0) & (used < num_features)).all()), "it asks for features that do not exist")
-    _require(bool((features >= 0).all()), "it asks for features that do not exist")
+    _require(bool(((used >= 0) & (used < num_features)).all()), "it uses features that do not exist")
+    _require(bool((features >= 0).all()), "it uses features that do not exist")
     return np.asarray(inner)
 
 
@@ -180,7 +180,7 @@ def _check_categories(tree: Mapping[str, Any]) -> None:
 def _array(owner: Mapping[str, Any], name: str, dtype: str, length: int | None = None) -> np.ndarray:
     found: Any = owner.get(name)
     _require(isinstance(found, np.ndarray) and found.dtype.str == dtype, f"{name} is not an array of {dtype}")
-    _require(length is None or len(found) == length, f"{name} has another length")
+    _require(length is None or len(found) == length, f"{name} has the wrong length")
     return np.asarray(found)
 
 

@@ -36,7 +36,7 @@ class _Reader:
         """Return what comes next."""
         marker = self._take(1)
         if depth == 0:
-            raise ValueError("it is too deep")
+            raise ValueError("it is nested too deeply")
         if marker == b"{":
             return self._mapping(depth)
         if marker == b"[":
@@ -48,14 +48,14 @@ class _Reader:
     def expect_end(self) -> None:
         """Refuse what follows the model."""
         if self._place != len(self._content):
-            raise ValueError("more follows its end")
+            raise ValueError("it has data after its end")
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         while self._content[self._place : self._place + 1] != b"}":
             key = self._text()
             if key in found:
-                raise ValueError(f"it holds {key!r} twice")
+                raise ValueError(f"it contains {key!r} twice")
             found[key] = self.value(depth - 1)
         self._take(1)
         return found
@@ -67,7 +67,7 @@ class _Reader:
         dtype = np.dtype(ARRAYS.get(self._take(1), "V"))
         length = self._length(b"#L")
         if dtype.itemsize == 0:
-            raise ValueError("it holds an array of an unknown type")
+            raise ValueError("it contains an array of an unknown type")
         return np.frombuffer(self._take(length * dtype.itemsize), dtype)
 
     def _text(self) -> str:
@@ -80,7 +80,7 @@ class _Reader:
 
     def _number(self, marker: bytes) -> Any:
         if marker not in NUMBERS:
-            raise ValueError(f"it holds an unknown type at byte {self._place}")
+            raise ValueError(f"it contains an unknown type at byte {self._place}")
         dtype = np.dtype(NUMBERS[marker])
         return np.frombuffer(self._take(dtype.itemsize), dtype)[0].item()
 

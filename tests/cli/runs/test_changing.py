@@ -43,7 +43,7 @@ def test_a_tag_that_is_not_there_is_told_and_a_wrong_tracker_once(capsys):
     assert run(["runs", "tag", "last", "--remove", "nosuch"]) == 0
     assert "nosuch" in capsys.readouterr().err
     assert run(["runs", "sync", "last", "--to", "nosuch"]) == 2
-    assert capsys.readouterr().err.count("there are:") == 1
+    assert capsys.readouterr().err.count("available:") == 1
 
 
 def test_notes(capsys):
@@ -83,7 +83,7 @@ def test_nothing_is_removed_if_one_of_the_runs_is_running(folder, capsys, tmp_pa
 
 def test_leftovers_are_listed_and_removed(folder, capsys, monkeypatch):
     assert run(["runs", "gc"]) == 0
-    assert capsys.readouterr().out == "nothing is left over.\n"
+    assert capsys.readouterr().out == "nothing to remove.\n"
     left = folder / "checkpoints" / ".epoch-0009-ab12cd.tmp"
     left.mkdir()
     (left / "weights").write_bytes(bytes(2000))
@@ -107,7 +107,7 @@ def test_runs_are_removed_by_what_they_fulfil(folder, tmp_path, capsys):
     assert run(["runs", "rm", "--where", "status == failed", "--yes"]) == 0
     assert (folder.exists(), swept.exists(), [one.exists() for one in bad]) == (True, True, [False, False])
     assert run(["runs", "rm", "--where", "status == failed", "--yes"]) == 0
-    assert capsys.readouterr().out.endswith("no run fulfils that.\n")
+    assert capsys.readouterr().out.endswith("no run matches --where.\n")
     assert run(["runs", "rm", "--where", "val/loss < 9", "--yes"]) == 0
     assert (folder.exists(), swept.exists()) == (False, True)
 

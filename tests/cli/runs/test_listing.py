@@ -99,7 +99,7 @@ def test_nothing_to_list_is_said(capsys, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     assert run(["runs", "ls"]) == 0
-    assert "Name one that holds runs" in capsys.readouterr().err
+    assert "Name a folder" in capsys.readouterr().err
     assert run(["runs", "best"]) == 2
     assert run(["runs", "export", "-o", "e.csv"]) == 2
     assert list(Path().iterdir()) == []
@@ -116,7 +116,7 @@ def test_the_best_run_is_shown_with_its_folder(capsys):
     assert run(["runs", "best"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["330826/0", "330826/1", "0a1b", "0a1c"]
-    assert lines[-1] == "the best one: runs/mlp-sweep-330826/000-4d4a7ab0"
+    assert lines[-1] == "best: runs/mlp-sweep-330826/000-4d4a7ab0"
     assert run(["runs", "best", "--metric", "val/loss", "--mode", "max", "-n", "1"]) == 0
     assert "0a1c" in capsys.readouterr().out
 
@@ -139,6 +139,6 @@ def test_the_folder_of_a_run(capsys):
     assert run(["runs", "path", "last:mlp"]) == 0
     assert capsys.readouterr().out == "runs/mlp/2026-11-01_12-10-00-0a1c\n"
     assert run(["runs", "path", "nothing"]) == 2
-    assert "there are: mlp" in capsys.readouterr().err
+    assert "available: mlp" in capsys.readouterr().err
     assert run(["runs", "path", "mlp"]) == 2
     assert "did you mean: last:mlp or best:mlp" in capsys.readouterr().err

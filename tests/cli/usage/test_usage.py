@@ -64,7 +64,7 @@ def test_a_wrong_command_line_leads_to_the_whole_one(typed, meant, capsys, tmp_p
 
 def test_an_unknown_command_is_told_with_all_commands(capsys):
     assert run(["serve", "runs/a"]) == 2
-    listed = capsys.readouterr().err.partition("there are: ")[2].strip().split(", ")
+    listed = capsys.readouterr().err.partition("available: ")[2].strip().split(", ")
     assert {"fit", "check", "init", "resume", "predict", "runs"} <= set(listed)
 
 

@@ -91,9 +91,9 @@ def test_commands_in_hints_become_calls(overrides, short, words, expected):
     "text",
     [
         None,
-        "Leave it out; rtrain evaluate compares predictions with that column.",
+        "Remove it; rtrain evaluate compares predictions with that column.",
         "  try: rtrain runs fetch s3://a/b",
-        "Go on with it: rtrain resume runs/x. Or leave hydra.run.dir out: each run gets a folder of its own.",
+        "To resume it: rtrain resume runs/x. Or remove hydra.run.dir: each run then gets a new folder.",
         "  try: curl -O x && rtrain fit x",
         "  try: rtrain fit 'x",
         "  try: rtrain fit --help",
@@ -104,5 +104,5 @@ def test_other_hints_stay_as_they_are(text):
 
 
 def test_a_run_is_named_by_its_path():
-    hint = in_python("To train on: rtrain resume runs/x trainer.max_epochs=4", made((), {}, "resume"))
-    assert hint == 'To train on: rtrain.resume("runs/x", {"trainer.max_epochs": 4})'
+    hint = in_python("To continue training: rtrain resume runs/x trainer.max_epochs=4", made((), {}, "resume"))
+    assert hint == 'To continue training: rtrain.resume("runs/x", {"trainer.max_epochs": 4})'

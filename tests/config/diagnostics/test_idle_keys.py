@@ -195,7 +195,7 @@ def test_so_is_what_the_command_takes_the_ground_from():
     )
     assert composed(config, "epochs=2").notices == ()
     assert composed(config, "epochs=null").notices == (
-        "trainer.batch_size has no effect: the estimator is fitted at once",
+        "trainer.batch_size has no effect: the estimator is fitted in one call",
     )
 
 

@@ -123,11 +123,11 @@ def test_a_text_in_place_of_a_number_of_an_argument_is_no_list():
         (("mlp", "keep=all"), "run.checkpoint.keep=1000000 keeps all of them"),
         (("mlp", "run.checkpoint=false"), "can't be switched off"),
         (("mlp", "checkpoint=false"), "can't be switched off"),
-        (("mlp", "dataset.split=null"), "it has keys of its own: val, test"),
+        (("mlp", "dataset.split=null"), "its keys: val, test"),
         (("mlp", "dataset.split=[a,b]"), "must be a mapping, not a list"),
         (("mlp", "trainer.transform=[a]"), "a list is [{_target_: package.Class}]"),
-        (("mlp", "scheduler=true"), "'trainer/scheduler' takes the name of an option"),
-        (("mlp", "dataset=true"), "'dataset' takes the name of an option"),
+        (("mlp", "scheduler=true"), "'trainer/scheduler' must be the name of an option"),
+        (("mlp", "dataset=true"), "'dataset' must be the name of an option"),
         (("jax", "model.channels=[16,big]"), "trainer.model.channels.1: must be a whole number, not 'big'"),
         (("jax", "optimizer.learning_rate=null"), "must be a number, not null"),
         (("xgboost", *TABLE, "dataset.features=[a,null]"), "dataset.features: can't hold null"),
@@ -242,7 +242,7 @@ def test_a_part_that_is_built_says_so_where_it_is_null(trainer):
     required = [one for one in fields(schemas().trainer[trainer]) if one.name in ("model", "optimizer", "estimator")]
     for one in required or [SimpleNamespace(name="module")]:
         said = refused(config, f"trainer.{one.name}=null")
-        assert "it is built by its class: " in said
+        assert "give its class: " in said
         assert "try:" not in said
 
 
@@ -255,7 +255,7 @@ def test_the_modules_that_have_classes_are_frameworks():
 
 def test_the_argument_that_a_class_refuses_is_named():
     node = {"_target_": "torch.optim.AdamW", "lr": -1, "eps": 1e-8}
-    with pytest.raises(TargetError, match="AdamW refuses -1: Invalid learning rate") as caught:
+    with pytest.raises(TargetError, match="AdamW rejects -1: Invalid learning rate") as caught:
         Builder().build(node, "trainer.optimizer", [torch.zeros(1)])
     assert caught.value.key == "trainer.optimizer.lr"
     with pytest.raises(ConfigError, match="failed: ValueError") as both:  # none is the only one
@@ -297,7 +297,7 @@ def test_nothing_is_printed_by_what_is_asked(capfd):
 def test_a_variable_of_the_environment_is_led_to_how_a_config_names_it(key, value):
     name = "NAME" if "env:" in value else "SIZE"
     assert refused("mlp", f"{key}={value}").endswith(
-        f"\n  a variable of the environment is ${{oc.decode:${{oc.env:{name}}}}}"
+        f"\n  an environment variable is ${{oc.decode:${{oc.env:{name}}}}}"
     )
 
 

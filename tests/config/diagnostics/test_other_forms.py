@@ -35,15 +35,15 @@ WORDS = {
     "run.loggers=weights_and_biases": "run.loggers=wandb",
     "run.loggers=none": "'run.loggers=[]'",
     "seed=none": "each run has a seed",
-    "lr=auto": "a sweep tries some",
+    "lr=auto": "in a sweep",
     "trainer.precision=bf16-true": "weights stay in float32",
     "run.failure.max_failures=-1": "for no limit, a large number",
     "dataset.split=0.8": "try: rtrain fit mlp num_workers=0 dataset.split.test=0.2",
-    "trainer.callbacks=[EarlyStopping]": "Name a class: trainer.callbacks=[{_target_: my_module.MyCallback}]",
+    "trainer.callbacks=[EarlyStopping]": "Use a class: trainer.callbacks=[{_target_: my_module.MyCallback}]",
     "logger=tensorboard": "'run.loggers=[tensorboard]'",
     "model.hidden=-5": "for example: model.hidden=[128,128]",
-    "trainer.data_seed=7": "run.seed decides the order of the rows",
-    "run.checkpoint.best.monitor=balanced_accuracy": "Name one of these, or have the trainer measure it too",
+    "trainer.data_seed=7": "run.seed sets the order of the rows",
+    "run.checkpoint.best.monitor=balanced_accuracy": "Use one of these",
     "run.checkpoint.best.monitor=acc": "run.checkpoint.best.monitor=val/accuracy",
     "trainer.tf32=true": "trainer.precision=bf16",
     "backoffLimit=3": "run.failure.max_failures",
@@ -58,8 +58,8 @@ WORDS = {
     "hydra.sweeper.params.lr=0.1,0.01": "num_workers=0 lr=0.1,0.01 --multirun",
     "epochs=inf": "trainer.max_epochs=null with trainer.max_steps",
     "trainer.max_epochs=-1": "trainer.max_epochs=null with trainer.max_steps",
-    "run.checkpoint.best.monitor=val/f1": "have the trainer measure it too",
-    "run.resume=yes": "auto, must and never",
+    "run.checkpoint.best.monitor=val/f1": "let the trainer measure it",
+    "run.resume=yes": "auto, must or never",
     "trainer.model._target_=OwnNet": "own_nets.OwnNet",
     "model=resnet34": "model=resnet18 'model.layers=[3,4,6,3]'",
     "scheduler=exponential": "{_target_: torch.optim.lr_scheduler.ExponentialLR, gamma: 0.95}",
@@ -72,7 +72,7 @@ WORDS = {
     "run.checkpoint.best.mode=maximum": "run.checkpoint.best.mode=max",
     "trainer.early_stopping.patience=0": "for example: trainer.early_stopping.patience=10",
     "batch_size=-1": "for example: batch_size=64",
-    "epochs=0": "rtrain evaluate measures a trained model",
+    "epochs=0": "rtrain evaluate for a trained model",
     "optimizer.betas=[0.9,1.5]": "^^^\n  for example: optimizer.betas=[0.9,0.999]",
     "model.hidden=[64,wide]": "^^^\n  for example: model.hidden=[128,128]",
     "dataset.normalize=standard": "dataset.normalize=true",
@@ -89,7 +89,7 @@ def test_a_word(word):
 FILES = {
     "trainer:\n  optimizer: {betas: [0.9, 1.5]}": "own.yaml:3",
     "trainer: {optimizer: {_target_: torch.optim.adamw, lr: 0.1}}": "did you mean: torch.optim.AdamW",
-    "trainer:\n  optimizer:\n    betas: 0.9, 0.999": "a list has brackets: [0.9, 0.999]",
+    "trainer:\n  optimizer:\n    betas: 0.9, 0.999": "put a list in brackets: [0.9, 0.999]",
     "trainer: {model: {_target_: own_nets.py:OwnNet}}": "did you mean: own_nets.OwnNet",
     "trainer: {model: {hidden: ${vars.width}}}": 'quote a reference inside of braces or brackets: "${vars.name}"',
     "resources: {num_gpus: 2}": "scaling.use_gpu",
@@ -119,15 +119,15 @@ OTHERS = {
     ("xgboost", "trainer.params.eval_metric=mlogloss1"): "trainer.params.eval_metric=mlogloss",
     ("xgboost", "trainer.params.eval_metric=[mlogloss,meror]"): "'trainer.params.eval_metric=[mlogloss,merror]'",
     ("xgboost", "trainer.params.eval_metric=acc"): "trainer.params.eval_metric=merror, with two classes error",
-    ("xgboost", "trainer.params.objective=multi:softmx"): "multi:softmax gives no probabilities\n  try: ",
+    ("xgboost", "trainer.params.objective=multi:softmx"): "multi:softmax returns no probabilities\n  try: ",
     ("xgboost", "trainer.params.booster=gbtre"): "trainer.params.booster=gbtree",
-    ("xgboost", "trainer.params.booster=forest"): "there are: gbtree, dart, gblinear",
+    ("xgboost", "trainer.params.booster=forest"): "available: gbtree, dart, gblinear",
     ("xgboost", "trainer.params.subsample=80%"): "trainer.params.subsample=0.8",
     ("lightgbm", "trainer.params.metric=[multi_error,multi_loglos]"): "metric=[multi_error,multi_logloss]'",
     ("lightgbm", "trainer.params.objective=multi_class"): "trainer.params.objective=multiclass",
     ("lightgbm", "trainer.params.bagging_fraction=80%"): "trainer.params.bagging_fraction=0.8",
-    ("lightgbm", "trainer.params.objective=foo"): "there are: multiclass, multiclassova, ",
-    ("xgboost", "trainer.params.objective=abcdefg"): "there are: ",
+    ("lightgbm", "trainer.params.objective=foo"): "available: multiclass, multiclassova, ",
+    ("xgboost", "trainer.params.objective=abcdefg"): "available: ",
     ("transformers", "trainer.arguments.lr_scheduler_type=cosin"): "did you mean: cosine",
     ("transformers", "trainer.arguments.optim=adam"): "did you mean: adamw_torch",
     ("keras", "+trainer.loss._target_=keras.losses.CrossEntropy"): "keras.losses.SparseCategoricalCrossentropy",
@@ -153,9 +153,9 @@ PLACES = {
     ("mlp", "model.learning_rate=0.1"): "try: ... trainer.optimizer.lr=0.1",
     ("mlp", "data.batch_size=16"): "try: ... trainer.batch_size=16",
     ("mlp", "EarlyStopping.patience=3"): "try: ... trainer.early_stopping.patience=3",
-    ("mlp", "run.continue=true"): "there are: callbacks",
+    ("mlp", "run.continue=true"): "available: callbacks",
     ("mlp", "dataset.format=csv"): "try: ... dataset=csv",
-    (RECIPE, "trainer.sharding_strategy=FULL_SHARD"): "the config says so already: trainer.strategy=fsdp",
+    (RECIPE, "trainer.sharding_strategy=FULL_SHARD"): "the config already sets this: trainer.strategy=fsdp",
     ("lightning", "scheduler.step_size=5"): "configure_optimizers decides",
     ("lightning", "trainer.val_every=2"): "name the unit",
     ("keras", "ReduceLROnPlateau.patience=3"): "keras.callbacks.ReduceLROnPlateau",
@@ -218,9 +218,9 @@ def test_a_mapping_of_the_users_own_keys_is_added_whole(key):
 def test_keys_of_columns_that_no_row_needs_are_refused():
     Path("rows.csv").write_text("x,c,y\n1,2,a\n2,3,b\n3,1,a\n4,1,b\n5,2,a\n6,2,b\n")
     table = ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y")
-    assert "no feature is a category" in refused("xgboost", *table, "dataset.max_unseen=0.5")
+    assert "no feature is categorical" in refused("xgboost", *table, "dataset.max_unseen=0.5")
     named = (*table, "dataset.features=[x]")
-    assert "dataset.features names the columns" in refused("xgboost", *named, "dataset.drop=[c]")
+    assert "dataset.features already names the columns" in refused("xgboost", *named, "dataset.drop=[c]")
 
 
 def test_lines_of_a_library_are_not_shown_as_those_of_the_user():
@@ -249,7 +249,7 @@ def test_a_key_that_every_config_has_is_not_taken_out(word):
     assert "DictConfig" not in said
     assert word in said
     assert "^^" in said.splitlines()[2]
-    assert "can't take it out" in said or "to take out" in said
+    assert "can't remove it" in said or "to remove" in said
 
 
 SMOKE = ["smoke.max_epoch=3", "smoke.epochs=1", "smoke.max_second=9", "smoke.learning_rate=1", "smoke.overides=[x]"]

@@ -149,7 +149,7 @@ caused by KeyError: 'b'
   >   25 | simple()
   --> own.py:27 in caused
   >   27 | raise RuntimeError("wrapped") from error
-  more frames: 1 of your own
+  more frames: 1 of your code
 """,
     "quoted": """
   --> own.py:9:12 in simple
@@ -159,7 +159,7 @@ caused by KeyError: 'b'
   >   46 | simple()
   --> own.py:48 in quoted
   >   48 | raise RuntimeError("failed: KeyError: 'b'") from error
-  more frames: 1 of your own
+  more frames: 1 of your code
 """,
     "deep": """
 caused by RuntimeError: wrapped
@@ -171,7 +171,7 @@ caused by KeyError: 'b'
   >   25 | simple()
   --> own.py:27 in caused
   >   27 | raise RuntimeError("wrapped") from error
-  more frames: 3 of your own
+  more frames: 3 of your code
 """,
 }
 
@@ -188,7 +188,7 @@ def test_the_message_of_a_cause_shows_no_secret_and_nothing_that_a_terminal_obey
 def test_frames_of_others_and_of_a_recursion_are_counted_in_one_line(screen):
     assert screen("in_python")[-1] == "  more frames: 3 of Python"
     assert len(screen("again")) < 10
-    assert "of your own" in screen("again")[-1]
+    assert "of your code" in screen("again")[-1]
 
 
 def test_secrets_are_masked_those_of_the_config_and_those_in_the_source(screen):

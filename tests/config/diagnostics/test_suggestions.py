@@ -55,7 +55,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("xgboost", ["dataset=csv", "dataset.label=p", "dataset.file=t.csv"], "dataset.path=t.csv"),
         ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
         ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
-        ("mlp", ["metrics=[accuracy]"], "loss and accuracy, or the errors of numbers, are measured anyway"),
+        ("mlp", ["metrics=[accuracy]"], "loss and accuracy, or the errors of numbers, are reported anyway"),
         (
             "mlp",
             ["compute_metrics=f1"],
@@ -68,7 +68,11 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("mlp", ["model=nets_of_mine.py"], "'model={_target_: nets_of_mine.Net}'"),
         ("mlp", ["use_deterministic_mode=true"], "try: rtrain fit mlp trainer.deterministic=true"),  # what says nothing
         ("mlp", ["exp_manager.create_wandb_logger=true"], "metrics are in events.jsonl"),  # a topic
-        ("mlp", ["checkpoint.folder=x"], "checkpoints are written as run.checkpoint says"),  # what the section is about
+        (
+            "mlp",
+            ["checkpoint.folder=x"],
+            "run.checkpoint sets when checkpoints are written",
+        ),  # what the section is about
         ("mlp", ["activation_checkpoint.mode=full"], "trainer.strategy_options.activation_checkpointing=true"),
         ("lightgbm", ["valid_sets=val"], "try: rtrain fit lightgbm 'trainer.eval_splits=[val]'"),  # null is its default
         ("mlp", ["class_weights=[1,2]"], "loss=cross_entropy +trainer.loss.weight=[1,2]"),
@@ -132,7 +136,7 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
         ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
         ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
         ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
-        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "each trial ends with trainer.max_epochs"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "each trial ends at trainer.max_epochs"),
         (
             "mlp sweep/scheduler=asha",
             "sweep.scheduler.grace_period=3",
@@ -148,13 +152,13 @@ def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, sa
     ("config", "word", "said"),
     [
         ("mlp", "optimizer=RMSprop", "try: rtrain fit mlp 'optimizer={_target_: torch.optim.RMSprop}'"),
-        ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
+        ("mlp", "optimizer=lion", "by its class: optimizer={_target_: package.Class"),
         ("mlp", "sweep=bayes", "try: rtrain fit mlp sweep=optuna --multirun"),
         ("mlp", "sweep/scheduler=HyperbandPruner", "try: rtrain fit mlp sweep/scheduler=hyperband --multirun"),
         ("mlp", "optimizer=foo", "or a class: optimizer={_target_: package.Class}"),
         ("mlp", "model=bert", "rtrain fit transformers trainer.model.pretrained=NAME"),
-        ("keras", "loss=ce", "cross entropy is what trainer.loss=null takes"),
-        ("mlp", "val_dataset=x", "dataset.split.val=0.1 keeps a share"),
+        ("keras", "loss=ce", "trainer.loss=null uses cross entropy"),
+        ("mlp", "val_dataset=x", "dataset.split.val=0.1 holds out a share"),
         ("mlp", "val_dataset=val", "trainer.evaluate_split=val"),
         ("mlp", "memory=4GB", "scaling.resources_per_worker={memory: 4e9}"),
         ("mlp", "jit_compile=true", "trainer.compile=true"),
@@ -170,11 +174,11 @@ def test_what_other_tools_choose_by_a_name_is_told_how_to_choose(config, word, s
         ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
         ("hydra.output_subdirr=x", "try: rtrain fit mlp hydra.output_subdir=x"),
         ("hydra.runn.dir=x", "try: rtrain fit mlp hydra.run.dir=x"),
-        ("hydra.foo=1", "there are: callbacks, "),
-        ("hydra.verbose.x=1", "there are: callbacks, "),
+        ("hydra.foo=1", "available: callbacks, "),
+        ("hydra.verbose.x=1", "available: callbacks, "),
         ("hydra.job.env_set.OMP_NUM_THREADS=1", "try: rtrain fit mlp +hydra.job.env_set.OMP_NUM_THREADS=1"),
         ("hydra/job_loggin=none", "try: rtrain fit mlp hydra/job_logging=none"),
-        ("hydra/foo=x", "there are: hydra/env, hydra/help"),
+        ("hydra/foo=x", "available: hydra/env, hydra/help"),
     ],
 )
 def test_a_misspelt_setting_of_hydras_is_compared_with_hydras(word, said):
@@ -228,9 +232,9 @@ def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
         ("mlp", "trainer.method=sigmoid", "rtrain trainers torch", "sweep"),  # of a search, and no trainer's
         ("mlp", "dataset.weights=w", "dataset.weight", "init_from"),
         ("mlp", "optimizer.lrr=0.1", "optimizer.lr=0.1", "or add it"),
-        ("xgboost", "num_class=3", "follows from the data", "try:"),
+        ("xgboost", "num_class=3", "is set from the data", "try:"),
         ("mlp", "type=xgboost", "did you mean: trainer", "trainer.type"),
-        ("mlp", "trainer.type=xgboost", "trainer=xgboost chooses it", "keys are wrong"),
+        ("mlp", "trainer.type=xgboost", "trainer=xgboost works in", "keys are wrong"),
         ("mlp", "dataset.type=mnist", "try: rtrain fit mlp dataset=mnist", "dtype"),
     ],
 )
@@ -312,7 +316,7 @@ def test_a_suggestion_is_checked_as_what_the_session_is_for(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text("defaults: [mlp, _self_]\ncluster: {runtime_env: {env_vars: {TOKEN: '***'}}}\n")
     with Session(str(own), [], schemas()) as session:
-        assert "secrets are not written down" in str(session._what_is_wrong_with([]))
+        assert "secrets are not recorded" in str(session._what_is_wrong_with([]))
     with Session(str(own), [], schemas()) as session:
         session.needs_secrets = False  # as predictions and evaluations need none
         session.trust = True
@@ -632,4 +636,4 @@ def test_a_config_of_another_trainer_is_named_with_what_else_was_typed(words, sa
 
 @pytest.mark.parametrize("value", ["[1]", "[{a: 1}]", "[[a]]", "[null]"])
 def test_a_group_that_is_given_a_list_of_anything_wants_names(value):
-    assert "'run' takes the name of an option" in refused("mlp", f"run={value}")
+    assert "'run' must be the name of an option" in refused("mlp", f"run={value}")

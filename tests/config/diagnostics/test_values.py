@@ -97,11 +97,7 @@ def takes(hint, kind):
 @pytest.mark.parametrize("name", SECTIONS, ids=".".join)
 def test_one_value_for_a_section_names_a_key_of_it(name):
     key, conf = name[0], SECTIONS[name]
-    assert (
-        Values(SimpleNamespace(), Keys([], [(key, conf)]), lambda _: None)
-        .keys_of(key)
-        .startswith("it has keys of its own: ")
-    )
+    assert Values(SimpleNamespace(), Keys([], [(key, conf)]), lambda _: None).keys_of(key).startswith("its keys: ")
     assert corrected(key, "true", [(key, conf)]) == f"{key}={{}}"
     hints = get_type_hints(conf)
     for value, kinds in (("5", (int, float)), ("0.5", (float,)), ("abc", (str,))):

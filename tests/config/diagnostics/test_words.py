@@ -79,7 +79,7 @@ def _spelled(name):
         ("learningRate", "0.1", Meaning("trainer.lr")),
         ("LEARNING-RATE", "0.1", Meaning("trainer.lr")),
         ("fp16", "true", Meaning("trainer.precision", "half")),
-        ("fp16", "false", Meaning(sentence="leave it out: trainer.precision decides, and half has to be asked for")),
+        ("fp16", "false", Meaning(sentence="remove it: trainer.precision decides, and half is off by default")),
         ("mixed_precision", "FP16", Meaning("trainer.precision", "half")),
         ("mixed_precision", "other", Meaning("trainer.precision")),
         ("save_freq", "epoch", Meaning("trainer.every_epochs", "1")),

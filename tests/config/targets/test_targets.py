@@ -80,7 +80,7 @@ def test_a_walk_through_an_allowed_module_is_refused(path, parts):
 
 @pytest.mark.parametrize("path", ["", "Net", "own_parts.", ".Net", "own_parts.Net.__init__", "own_parts Net", "a-b.c"])
 def test_what_is_no_dotted_path_is_refused(path, parts):
-    assert "is no dotted path" in error_of(Builder().locate, path, "model._target_")
+    assert "is not a dotted path" in error_of(Builder().locate, path, "model._target_")
 
 
 def test_the_allow_list_allows(parts):
@@ -90,7 +90,7 @@ def test_the_allow_list_allows(parts):
 def test_a_wrong_name_gets_a_suggestion(parts):
     text = error_of(Builder().locate, "own_parts.Nett", "trainer.model._target_")
     assert text == (
-        "trainer.model._target_: own_parts.Nett is not there: own_parts has no 'Nett'.\n  did you mean: own_parts.Net"
+        "trainer.model._target_: own_parts.Nett does not exist: own_parts has no 'Nett'.\n  did you mean: own_parts.Net"
     )
 
 

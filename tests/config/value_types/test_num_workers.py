@@ -34,10 +34,10 @@ def test_a_range_reads_as_its_largest_number_and_knows_its_smallest(value):
         ([1, 2, 3], "must be a range of two whole numbers"),
         ([1, 2.5], "must be a range of two whole numbers"),
         ([1, True], "must be a range of two whole numbers"),
-        ([0, 4], "must be a range that begins at 1 or more"),
+        ([0, 4], "must be a range that starts at 1 or more"),
         ([4, 2], "has a min of 4 above its max of 2"),
-        ({"min": 1}, "needs min and max"),
-        ({"min": 1, "max": 2, "mix": 3}, "needs min and max"),
+        ({"min": 1}, "only min and max"),
+        ({"min": 1, "max": 2, "mix": 3}, "only min and max"),
         ({"min": 1, "max": None}, "must be a range of two whole numbers"),
     ],
 )

@@ -26,7 +26,7 @@ def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
 def test_text_far_down_is_an_error_that_names_row_or_value(load, tmp_path):
     lines = ["a,y\n", *(f"{i},{i % 2}\n" for i in range(200_000)), "oops,1\n"]
     (tmp_path / "x.csv").write_text("".join(lines))
-    with pytest.raises(DatasetError, match="row 200001 holds 'oops'"):
+    with pytest.raises(DatasetError, match="row 200001 contains 'oops'"):
         load("csv", path=str(tmp_path / "x.csv"), label="y", memory="resident")
     with pytest.raises(DatasetError, match=r"x\.csv: .*invalid value 'oops'"):
         load("csv", path=str(tmp_path / "x.csv"), label="y", memory="stream", split={"test": 0})
@@ -39,10 +39,10 @@ def test_text_far_down_is_an_error_that_names_row_or_value(load, tmp_path):
         (b"", "the file is empty"),
         (b"a,y\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
         (b"a;y\n1;2\n", "there is one column, 'a;y'"),
-        ("ä,y\n1,2\n".encode("latin1"), "the names of the columns are not written in UTF-8"),
-        ("a,y\n1,thé\n".encode("latin1"), "column 'y' is not written in UTF-8"),
-        ("a,y\né,2\nb,3\n".encode("latin1"), "column 'a' is not written in UTF-8"),
-        (("a,y\n" + "b,2\nc,3\n" * 200_000 + "é,2\n").encode("latin1"), "not written in UTF-8"),
+        ("ä,y\n1,2\n".encode("latin1"), "the names of the columns are not encoded in UTF-8"),
+        ("a,y\n1,thé\n".encode("latin1"), "column 'y' is not encoded in UTF-8"),
+        ("a,y\né,2\nb,3\n".encode("latin1"), "column 'a' is not encoded in UTF-8"),
+        (("a,y\n" + "b,2\nc,3\n" * 200_000 + "é,2\n").encode("latin1"), "not encoded in UTF-8"),
     ],
 )
 def test_a_malformed_file_is_named(load, tmp_path, memory, content, message):
@@ -100,9 +100,9 @@ def test_numbers_are_missing_where_a_text_says_so(load, tmp_path, memory, dtypes
 def test_a_feature_without_a_name_is_told_of(load, tmp_path, memory, caplog):
     (tmp_path / "x.csv").write_text(",a,y\n" + "".join(f"{i},{i / 2},{i % 2}\n" for i in range(20)))
     load("csv", path=str(tmp_path), label="y", memory=memory, ids=[""])
-    assert "without a name" not in caplog.text
+    assert "an unnamed column" not in caplog.text
     load("csv", path=str(tmp_path), label="y", memory=memory)
-    assert "a column without a name is a feature" in caplog.text
+    assert "an unnamed column is used as a feature" in caplog.text
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])

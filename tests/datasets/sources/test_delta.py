@@ -38,8 +38,8 @@ def test_new_rows_are_those_of_another_version_in_their_order(load, open_rows, p
     ("keys", "message"),
     [
         ({"version": 7}, "version"),
-        ({"label": "z"}, "'z', which is no column"),
-        ({"features": ["c"]}, "'c', which is no column"),
+        ({"label": "z"}, "'z', which is not a column"),
+        ({"features": ["c"]}, "'c', which is not a column"),
         ({"path": "nothing-here"}, "does not exist"),
     ],
 )
@@ -49,7 +49,7 @@ def test_mistakes_are_explained(load, path, keys, message):
 
 
 def test_a_folder_without_a_log_is_no_table(load, tmp_path):
-    with pytest.raises(DatasetError, match="is no Delta table"):
+    with pytest.raises(DatasetError, match="is not a Delta table"):
         load("delta", path=str(tmp_path), label="y")
 
 

@@ -62,7 +62,7 @@ def test_texts_to_classify_to_tag_and_to_model(load, tmp_path):
 
 def test_mistakes_are_explained(load, tmp_path):
     path = save(tmp_path / "x", {"a": [1, 2], "y": [0, 1]})
-    with pytest.raises(DatasetError, match=r"'label', which is no column\.\nthere are: a, y"):
+    with pytest.raises(DatasetError, match=r"'label', which is not a column\.\navailable: a, y"):
         load("huggingface", path=path)
     with pytest.raises(DatasetError, match=r"dataset.input names 'b'"):
         load("huggingface", path=path, input="b", label="y")
@@ -73,12 +73,12 @@ def test_mistakes_are_explained(load, tmp_path):
     with pytest.raises(DatasetError, match=r"'a' is nested.*\nEncode them as numbers"):
         load("huggingface", path=path, label="y")
     path = save(tmp_path / "z", {"a": [1, 2], "y": [0, 1]}, foo=range(2))
-    with pytest.raises(DatasetError, match=r"there is no split 'train'; there are: foo"):
+    with pytest.raises(DatasetError, match=r"there is no split 'train'; available: foo"):
         load("huggingface", path=path)
 
 
 def test_a_hub_id_without_a_network_is_one_clear_error(load):
-    with pytest.raises(DatasetError, match=r"(?s)nobody/nothing is no folder here.*save_to_disk"):
+    with pytest.raises(DatasetError, match=r"(?s)nobody/nothing is not a local folder.*save_to_disk"):
         load("huggingface", path="nobody/nothing")
 
 
@@ -93,7 +93,7 @@ def test_new_rows_of_tables_images_and_texts(load, open_rows, tmp_path):
     found = open_rows("huggingface", dataset, with_labels=True, path=str(tmp_path / "c"), channels=1)
     np.testing.assert_array_equal(found.x, dataset.splits["train"].columns["x"])
     assert found.y.tolist() == [0, 1] * 3
-    with pytest.raises(DatasetError, match="trained on rows of another kind, and this source gives images"):
+    with pytest.raises(DatasetError, match="trained on another kind of rows, and this source gives images"):
         open_rows("huggingface", table, path=str(tmp_path / "c"))
     texts = {"text": ["p", "q", "r", "s"], "label": [0, 1, 0, 1]}
     dataset = load("huggingface", path=save(tmp_path / "d", texts), input="text", split={"test": 0})
@@ -124,7 +124,7 @@ def test_new_rows_that_number_classes_in_another_way_are_known_by_name(load, ope
     found = open_rows("huggingface", trained, with_labels=True, path=save(tmp_path / "c", columns), **keys)
     assert found.y.tolist() == [0, 1, 2] * 4, "numbers without names are those of training"
     path = save(tmp_path / "d", *rows_of(kind, [0, 1, 1] * 4, ["ant", "dog"]))
-    with pytest.raises(DatasetError, match="row 2 has the label label='dog', which no row of the train files has"):
+    with pytest.raises(DatasetError, match="row 2 has the label label='dog', which is in no row of the train files"):
         open_rows("huggingface", trained, with_labels=True, path=path, **keys)
     assert open_rows("huggingface", trained, path=path, **keys).y is None
 
@@ -143,7 +143,7 @@ def test_splits_that_number_classes_in_another_way_are_known_by_name(load, tmp_p
     assert dataset.splits["test"].columns["y"].tolist() == [0, 1] * 3
     test = part([1, 0] * 3, ["ant", "dog"])
     datasets.DatasetDict(train=train, test=test).save_to_disk(str(tmp_path / "y"))
-    with pytest.raises(DatasetError, match="split 'test' has the class 'dog', which split 'train' has not"):
+    with pytest.raises(DatasetError, match="split 'test' has the class 'dog', which split 'train' lacks"):
         load("huggingface", path=str(tmp_path / "y"), **keys)
 
 
@@ -194,7 +194,7 @@ def test_a_word_whose_number_is_to_be_ignored_is_an_error(load, tmp_path, tag):
 def test_a_file_format_of_the_library_is_no_data_set(load, name, tmp_path, monkeypatch):
     (tmp_path / "train.csv").write_text("a,label\n1,0\n2,1\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DatasetError, match=f"{name} is a file format to datasets"):
+    with pytest.raises(DatasetError, match=f"{name} is the name of a file format"):
         load("huggingface", path=name)
 
 

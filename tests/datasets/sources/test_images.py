@@ -108,14 +108,14 @@ def test_classes_must_agree_between_splits(load, tmp_path):
     write_digits(tmp_path / "train", 40)
     write_digits(tmp_path / "test", 10)
     (tmp_path / "test" / "digit-x").mkdir()
-    with pytest.raises(DatasetError, match="split 'test' has a class folder 'digit-x' that train has not"):
+    with pytest.raises(DatasetError, match="split 'test' has a class folder 'digit-x' that train lacks"):
         load("images", path=str(tmp_path))
 
 
 def test_an_empty_class_folder_is_an_error(load, tmp_path):
     write_digits(tmp_path)
     (tmp_path / "digit-x").mkdir()
-    with pytest.raises(DatasetError, match="digit-x: the class folder holds no image"):
+    with pytest.raises(DatasetError, match="digit-x: the class folder contains no image"):
         load("images", path=str(tmp_path))
 
 
@@ -155,7 +155,7 @@ def test_a_class_of_broken_images_alone_is_an_error(load, tmp_path):
     write_digits(tmp_path)
     (tmp_path / "digit-x").mkdir()
     (tmp_path / "digit-x" / "broken.png").write_bytes(b"no image")
-    with pytest.raises(DatasetError, match="digit-x: the class folder holds no image"):
+    with pytest.raises(DatasetError, match="digit-x: the class folder contains no image"):
         load("images", path=str(tmp_path), on_error="skip")
 
 

@@ -48,9 +48,9 @@ def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ('{"a": 1, "y": 2}\n{"a": 1,\n', "line 2 is no JSON object"),
+        ('{"a": 1, "y": 2}\n{"a": 1,\n', "line 2 is not a JSON object"),
         ('{"a": 1, "y": 2}\n{"a": "x", "y": 2}\n', "changed from number to string"),
-        ("[1, 2]", "is a list, and a table is needed"),
+        ("[1, 2]", "must be a table, not a list"),
         ('[{"a": 1}', "Expecting"),
     ],
 )

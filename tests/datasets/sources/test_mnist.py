@@ -70,7 +70,7 @@ def test_limit_holds_for_each_file(load, tmp_path, images):
             lambda file: file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes())[:-100])),
             "its header says 200 x 28",
         ),
-        (lambda file: file.write_bytes(gzip.compress(b"")), "no IDX file"),
+        (lambda file: file.write_bytes(gzip.compress(b"")), "not an IDX file"),
         (lambda file: file.unlink(), "train-images-idx3-ubyte"),
     ],
 )

@@ -108,14 +108,14 @@ def test_new_rows_need_no_targets(load, tmp_path):
         np.testing.assert_array_equal(chunk.x, X)
         assert (chunk.y is None) == ("y" not in arrays)
     np.savez(tmp_path / "new.npz", x=X[:, :9], y=Y)
-    with pytest.raises(DatasetError, match="rows are of shape 9, those that were learned of 64"):
+    with pytest.raises(DatasetError, match="rows are of shape 9, but the training rows were of 64"):
         list(reader.read(reader.pieces[0], with_labels=True))
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"a": X, "y": Y}, "no arrays 'x' and 'y'.*\n.*there are: a, y"),
+        ({"a": X, "y": Y}, "no arrays 'x' and 'y'.*\n.*available: a, y"),
         ({"x": X, "y": Y[:5]}, "1797 rows of inputs, but 5 of y"),
         ({"x": X[:, 0], "y": Y}, "of shape 1797; rows of one or more numbers"),
         ({"x": X.astype(str), "y": Y}, "numbers are needed"),

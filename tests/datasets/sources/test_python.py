@@ -84,7 +84,7 @@ def test_arrays_and_torch_datasets(load, module):
     ("function", "message"),
     [
         ("nothing", "has no 'nothing'"),
-        ("value", "is no function"),
+        ("value", "is not a function"),
         ("number", "returns a int"),
         ("ending", r"ended the process: exit\(3\)\s+--> .*my_rows_of_a_test.py:\d+"),
         ("broken", r"failed: ZeroDivisionError: division by zero\s+--> .*my_rows_of_a_test.py:\d+"),
@@ -100,7 +100,7 @@ def test_mistakes_are_explained(load, module, function, message):
 def test_a_wrong_label_is_explained(load, module):
     with pytest.raises(DatasetError, match="without targets 'z'"):
         load("python", function=f"{module}:arrays", label="z")
-    with pytest.raises(DatasetError, match="'z', which is no column"):
+    with pytest.raises(DatasetError, match="'z', which is not a column"):
         load("python", function=f"{module}:arrow", label="z")
 
 
@@ -140,5 +140,5 @@ def test_new_rows_of_tables_arrays_and_texts(load, open_rows, module):
     dataset = load("python", function=names["texts"], text="words", split={"test": 0})
     found = open_rows("python", dataset, function=names["three"], text="words")
     assert found.x.tolist() == ["new", "one", "two"]
-    with pytest.raises(DatasetError, match="trained on rows of another kind, and this source gives tables"):
+    with pytest.raises(DatasetError, match="trained on another kind of rows, and this source gives tables"):
         open_rows("python", dataset, function=names["pandas"])

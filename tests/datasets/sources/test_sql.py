@@ -47,15 +47,15 @@ def test_new_rows_are_those_of_another_query_and_need_no_label(load, open_rows, 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"query": "flower"}, r"no such table: flower\n.*There are the tables: flowers"),
+        ({"query": "flower"}, r"no such table: flower\n.*Tables: flowers"),
         ({"query": "SELECT petals FROM flowers"}, "no such column: petals"),
         ({"query": "SELECT * FROM flowers WHERE id < 0"}, "returns no rows"),
         ({"label": "kid"}, "did you mean: dataset.label=kind"),
         ({"on_missing": "error"}, r"values are missing in 'width' 1 times \(first in row 8\)"),
         ({"url": "sqlite:////no/such/folder/x.db"}, "does not exist"),
-        ({"url": "nosuchdatabase://x"}, "knows no database 'nosuchdatabase'"),
+        ({"url": "nosuchdatabase://x"}, "does not know the database 'nosuchdatabase'"),
         ({"url": "postgresql+pg8000://me:secret@localhost/x"}, "needs the package 'pg8000'"),
-        ({"url": "what is this"}, "no URL that SQLAlchemy understands"),
+        ({"url": "what is this"}, "not a valid SQLAlchemy URL"),
     ],
 )
 def test_mistakes_are_explained_and_passwords_are_not_shown(load, url, keys, message):

@@ -96,7 +96,7 @@ def test_new_text_is_coded_as_the_learned_one(load, tmp_path):
     assert "".join(dataset.info.class_names[one] for one in chunk.x[0]) == "be not W"
     assert "".join(dataset.info.class_names[one] for one in chunk.y[0]) == "e not Wh"
     (tmp_path / "new.txt").write_text("be\nß")
-    with pytest.raises(DatasetError, match=r"new\.txt: character 4, 'ß', is none of the"):
+    with pytest.raises(DatasetError, match=r"new\.txt: character 4, 'ß', is not one of the"):
         open_rows(dataset, path=str(tmp_path / "new.txt"), **keys)
 
 
@@ -185,7 +185,7 @@ def test_texts_without_labels_can_be_predicted(load, tmp_path):
     keys = {"path": str(tmp_path / "new.jsonl"), "label": "y"}
     (chunk,) = open_rows(dataset, with_labels=False, **keys)
     assert (chunk.x.tolist(), chunk.y) == (["?"], None)
-    with pytest.raises(DatasetError, match=r"new\.jsonl: dataset\.label names 'y', which is no column"):
+    with pytest.raises(DatasetError, match=r"new\.jsonl: dataset\.label names 'y', which is not a column"):
         open_rows(dataset, **keys)
 
 
@@ -221,8 +221,8 @@ def test_the_fingerprint_is_that_of_the_content(load, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "keys", "message"),
     [
-        ([{"text": "a", "y": "b"}], {"label": "why"}, "dataset.label names 'why', which is no column"),
-        ([{"text": "a", "y": "b"}], {"text": "txt"}, "dataset.text names 'txt', which is no column"),
+        ([{"text": "a", "y": "b"}], {"label": "why"}, "dataset.label names 'why', which is not a column"),
+        ([{"text": "a", "y": "b"}], {"text": "txt"}, "dataset.text names 'txt', which is not a column"),
         ([{"text": "a"}, {"text": None}], {}, "row 2 has no text"),
         ([{"text": "a", "y": "b"}, {"text": "c"}], {"label": "y"}, "row 2 has no label"),
         ([{"text": 1.5}], {}, "'text' is of type double; a text"),
@@ -231,7 +231,7 @@ def test_the_fingerprint_is_that_of_the_content(load, tmp_path):
         ([{"text": "a"}], {"task": "classification"}, "needs labels"),
         ([{"text": "a", "y": "b"}], {"label": "y", "task": "token-classification"}, "holds texts"),
         ([{"text": "a"}], {"tokenizer": "bytes"}, "too few for a row of 64"),
-        ([{"text": "a"}], {"tokenizer": "bytes", "task": "regression"}, "makes tokens to model a language"),
+        ([{"text": "a"}], {"tokenizer": "bytes", "task": "regression"}, "creates tokens for language modeling"),
     ],
 )
 def test_mistakes_are_explained(load, tmp_path, rows, keys, message):
@@ -242,7 +242,7 @@ def test_mistakes_are_explained(load, tmp_path, rows, keys, message):
 
 def test_plain_texts_that_are_unusable_are_named(load, tmp_path):
     (tmp_path / "x.txt").write_bytes("naïve".encode("latin1"))
-    with pytest.raises(DatasetError, match=r"x\.txt: byte 2 is no UTF-8"):
+    with pytest.raises(DatasetError, match=r"x\.txt: byte 2 is not UTF-8"):
         load("text", path=str(tmp_path))
     (tmp_path / "x.txt").write_bytes(b"\n\n")
     with pytest.raises(DatasetError, match=r"x\.txt: there is no text for the split 'train'"):
@@ -297,13 +297,13 @@ def test_texts_without_columns_can_not_be_split_by_one(load, tmp_path):
         (tmp_path / name).mkdir()
         for number in range(5):
             (tmp_path / name / f"{number}.txt").write_text(f"{name} {number}\nand more")
-    with pytest.raises(DatasetError, match="by_group names 'author', which is no column"):
+    with pytest.raises(DatasetError, match="by_group names 'author', which is not a column"):
         load("text", path=str(tmp_path), split={"by_group": "author"})
     with pytest.raises(
         DatasetError, match=r"by_time=day names a column of a table, but the lines of .*\.txt have none"
     ):
         load("text", path=str(tmp_path), each="line", split={"by_time": "day"})
-    with pytest.raises(DatasetError, match="the texts of a language, which are split in their order, have none"):
+    with pytest.raises(DatasetError, match="texts for language modeling, which are split in order, have none"):
         load("text", path=str(tmp_path), task="language-modeling", split={"by_time": "day"})
     hashed = load("text", path=str(tmp_path), split={"by_hash": "file", "test": 0.5})
     assert sum(hashed.info.num_rows.values()) == 10

@@ -91,12 +91,12 @@ def test_new_records_need_no_label(load, tmp_path):
     ("records", "keys", "message"),
     [
         ([], {}, "there are no records"),
-        ([*NUMBERS, b"\xff\xff"], {}, "record 13 is no tf.train.Example"),
-        (NUMBERS, {"label": "y"}, r"'y', which the first record has not.\nthere are: a, b, label"),
-        ([*NUMBERS, example(a=[1], b=[1.0], label=[0])], {}, "record 13 has 1 values of 'b', the first one 2"),
+        ([*NUMBERS, b"\xff\xff"], {}, "record 13 is not a tf.train.Example"),
+        (NUMBERS, {"label": "y"}, r"'y', which the first record lacks.\navailable: a, b, label"),
+        ([*NUMBERS, example(a=[1], b=[1.0], label=[0])], {}, "record 13 has 1 values of 'b', but the first one has 2"),
         ([*NUMBERS, example(a=[1], b=[1.0, 2.0])], {}, "record 13 has 0 values of 'label'"),
         (NUMBERS, {"shape": [2, 2]}, "2 x 2 is not the 3 numbers"),
-        ([example(a=[b"x"], b=[1], label=[1])], {}, "'a' holds bytes"),
+        ([example(a=[b"x"], b=[1], label=[1])], {}, "'a' contains bytes"),
         ([example(a=[b"x"], label=[1])], {}, "can't be read as an image"),
     ],
 )

@@ -63,7 +63,7 @@ def test_rows_to_predict_keep_their_names(load, tmp_path):
         (
             [("a.npy", npy(np.zeros(3))), ("a.cls", b"1"), ("b.npy", npy(np.zeros(2))), ("b.cls", b"0")],
             {},
-            r"row 2 is of shape \[2\], the first one of \[3\]",
+            r"row 2 is of shape \[2\], but the first one is of \[3\]",
         ),
     ],
 )

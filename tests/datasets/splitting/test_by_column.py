@@ -286,26 +286,29 @@ ROWS = {"x": np.arange(40.0), "y": np.arange(40) + 0.5}
     [
         (
             {"by_group": "customr"},
-            "by_group names 'customr', which is no column.*did you mean: customer",
+            "by_group names 'customr', which is not a column.*did you mean: customer",
         ),
-        ({"by_time": "customer"}, r"by_time 'customer' holds no times \(string\)"),
+        ({"by_time": "customer"}, r"by_time 'customer' contains no times \(string\)"),
         ({"by_group": "gap"}, "by_group 'gap' is empty in row 3"),
         ({"by_time": "gap"}, "by_time 'gap' is empty in row 3"),
         ({"by_hash": ["x", "gap"]}, "by_hash 'gap' is empty in row 3"),
         (
             {"by_column": "customer"},
-            "by_column 'customer' is 'c0' in row 1, which names no split.*Known are train",
+            "by_column 'customer' is 'c0' in row 1, which is not mapped to a split.*Known values: train",
         ),
-        ({"by_column": {"column": "customer", "test": ["nobody"]}}, "no row of 'customer' means test.*nobody"),
-        ({"by_column": {"column": "customer", "train": ["c0"], "test": ["c1"]}}, "is 'c2' in row 3, which names no"),
-        ({"by_column": "all"}, "every row of 'all' means train"),
-        ({"by_column": "holdout"}, "no row of 'holdout' means train"),
+        ({"by_column": {"column": "customer", "test": ["nobody"]}}, "no row of 'customer' belongs to test.*nobody"),
+        (
+            {"by_column": {"column": "customer", "train": ["c0"], "test": ["c1"]}},
+            "is 'c2' in row 3, which is not mapped",
+        ),
+        ({"by_column": "all"}, "every row of 'all' belongs to train"),
+        ({"by_column": "holdout"}, "no row of 'holdout' belongs to train"),
         ({"by_time": "same"}, "split 'train' is empty: equal times stay together"),
         ({"by_time": "half", "val": 0.1, "test": 0.1}, "split 'val' is empty: equal times stay together"),
-        ({"by_hash": "same"}, "split 'test' is empty: no value of the column to split by falls into 0.2 of 40 rows"),
+        ({"by_hash": "same"}, "split 'test' is empty: no value of the split column falls into 0.2 of 40 rows"),
         ({"by_group": "same"}, "split 'test' is empty: .* 0.2 of|split 'test' is empty: 0.2 of 1 groups"),
-        ({"by_column": "part", "val": 0.1}, "split.val asks for 0.1 of the train rows, but the data has its own val"),
-        ({"by_column": "part", "by_time": "x"}, "by_time shares out the train rows, but the data has its own"),
+        ({"by_column": "part", "val": 0.1}, "split.val takes 0.1 of the train rows, but the data already has a val"),
+        ({"by_column": "part", "by_time": "x"}, "by_time splits the train rows, but the data already has"),
     ],
 )
 @pytest.mark.parametrize("memory", ["resident", "stream"])
@@ -330,7 +333,7 @@ def test_files_of_their_own_leave_nothing_to_a_column(load, tmp_path):
     path = {"train": write(tmp_path, **ROWS, part=["train"] * 40), "test": write(tmp_path, **ROWS, part=["train"] * 40)}
     for memory in ("resident", "stream"):
         for split in ({"by_column": "part"}, {"by_hash": "x"}):
-            with pytest.raises(DatasetError, match="the train rows, but the data has its own train and test"):
+            with pytest.raises(DatasetError, match="the train rows, but the data already has train and test"):
                 load("parquet", path=path, label="y", split=split, memory=memory)
 
 
@@ -460,7 +463,7 @@ def test_queries_of_a_ranking_stay_whole_however_they_are_split(load, tmp_path, 
 @pytest.mark.parametrize("key", ["by_hash", "by_group"])
 def test_a_column_that_tears_a_query_apart_is_refused(load, tmp_path, key):
     path = write(tmp_path, **ROWS, query=np.arange(40) // 4, user=np.arange(40) // 3)
-    with pytest.raises(DatasetError, match=f"{key}: rows of one dataset.group differ in it"):
+    with pytest.raises(DatasetError, match=f"{key}: rows of the same dataset.group differ in it"):
         load("parquet", path=path, label="y", task="ranking", group="query", split={key: "user"})
 
 
@@ -490,7 +493,7 @@ def test_times_of_several_files_are_on_one_scale_or_refused(load, tmp_path, memo
         parquet.write_table(table, tmp_path / f"{rows.start}.parquet")
     keys = {"path": str(tmp_path), "label": "y", "split": {"by_time": "at", "val": 0.2, "test": 0.2}}
     if not any({first, second} <= one for one in ALIKE):
-        with pytest.raises(DatasetError, match=r"by_time 'at' holds .*, but in .* it holds"):
+        with pytest.raises(DatasetError, match=r"by_time 'at' contains .*, but in .* it contains"):
             load("parquet", **keys, memory=memory)
         return
     splits = load("parquet", **keys, memory=memory, normalize=False).splits

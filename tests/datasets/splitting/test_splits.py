@@ -58,7 +58,7 @@ def test_shares_follow_the_documented_defaults(conf, own, expected):
 
 
 def test_a_share_of_a_split_that_the_data_has_is_an_error():
-    with pytest.raises(DatasetError, match="its own test split"):
+    with pytest.raises(DatasetError, match="already has a test split"):
         shares(SplitConf(test=0.1), {"train", "test"})
 
 

@@ -102,9 +102,9 @@ def test_ids_of_whole_numbers_stay_what_they_are(load, tmp_path, source):
 @pytest.mark.parametrize(
     ("values", "dtype", "message"),
     [
-        (["1", "2", "x3", "4"], "float32", "row 3 has a='x3', which is no float32 as dataset.dtypes wants it"),
-        ([1.0, 2.0, 2.0, 2.5], "int64", r"row 4 has a=\S*2\.5\S*, which is no int64"),
-        (["true", "false", "1", "maybe"], "bool", "row 4 has a='maybe', which is no bool"),
+        (["1", "2", "x3", "4"], "float32", "row 3 has a='x3', which is not float32 as set in dataset.dtypes"),
+        ([1.0, 2.0, 2.0, 2.5], "int64", r"row 4 has a=\S*2\.5\S*, which is not int64"),
+        (["true", "false", "1", "maybe"], "bool", "row 4 has a='maybe', which is not bool"),
     ],
 )
 def test_a_value_of_another_type_is_named_with_its_row(load, tmp_path, source, memory, values, dtype, message):
@@ -133,9 +133,9 @@ def test_text_in_one_file_and_numbers_in_another_name_both(load, tmp_path, sourc
     rest = {"a": [1, 2], "y": [0, 1]}
     paths = [write(source, tmp_path / number, {**rest, name: v}) for number, v in (("1", one), ("2", other))]
     keys = {"path": str(tmp_path), "label": "y", "memory": memory, "split": {"test": 0}}
-    with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' holds .* in {paths[0]} it holds "):
+    with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' contains .* in {paths[0]} it contains "):
         load(source, **keys)
-    with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' holds .* in {paths[0]} it holds "):
+    with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' contains .* in {paths[0]} it contains "):
         load(source, **{**keys, "path": {"train": paths[0], "test": paths[1]}})
     info = load(source, **keys, dtypes={name: "category"}).info
     assert len(info.categories.get("a", info.class_names)) == 4
@@ -144,13 +144,17 @@ def test_text_in_one_file_and_numbers_in_another_name_both(load, tmp_path, sourc
 def test_booleans_and_numbers_are_no_labels_together(load, tmp_path, source, memory):
     write(source, tmp_path / "1", {"a": [1, 2], "y": [True, False]})
     write(source, tmp_path / "2", {"a": [1, 2], "y": [1, 2]})
-    with pytest.raises(DatasetError, match=r"2\.\w+: column 'y' holds numbers, but in .*1\.\w+ it holds booleans"):
+    with pytest.raises(
+        DatasetError, match=r"2\.\w+: column 'y' contains numbers, but in .*1\.\w+ it contains booleans"
+    ):
         load(source, path=str(tmp_path), label="y", memory=memory)
 
 
 def test_a_wrong_name_in_dtypes_is_told_with_the_nearest(load, tmp_path, source):
     path = write(source, tmp_path / "t", {"zip": [1, 2], "y": [0, 1]})
-    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'zp', which is no column[\s\S]*did you mean: zip"):
+    with pytest.raises(
+        DatasetError, match=r"dataset\.dtypes names 'zp', which is not a column[\s\S]*did you mean: zip"
+    ):
         load(source, path=path, label="y", dtypes={"zp": "category"})
 
 
@@ -159,7 +163,7 @@ def test_times_can_be_whole_numbers_but_no_truth():
     table = table.append_column("s", [["1970-01-01 00:00:02"]]).append_column("n", table["t"].cast(pa.timestamp("ns")))
     found = cast_table(table, dict.fromkeys("tsnd", "int64"), "t").to_pylist()
     assert found == [{"t": 1_000_000, "d": 86_400_000_000, "s": 2_000_000, "n": 1_000_000}]
-    with pytest.raises(DatasetError, match=r"'t' is of type timestamp.*can't be taken as bool"):
+    with pytest.raises(DatasetError, match=r"'t' is of type timestamp.*can't be converted to bool"):
         cast_table(table, {"t": "bool"}, "t")
 
 

@@ -264,7 +264,7 @@ def test_the_arguments_are_those_of_ray():
     [
         ([{"columns": ["size"]}], r"\[0\]: needs a type"),
         ([{"type": "StandardScaller", "columns": ["size"]}], "did you mean: StandardScaler"),
-        ([STEPS[0], {"type": "LabelEncoder", "columns": ["y"]}], r"\[1\]: LabelEncoder has no use here: the label is"),
+        ([STEPS[0], {"type": "LabelEncoder", "columns": ["y"]}], r"\[1\]: LabelEncoder is not needed: the label is"),
         ([{"type": "MinMaxScaler", "columns": ["size"], "feature_range": [0, 1]}], "it has columns, output_columns"),
         ([{"type": "SimpleImputer", "columns": ["size"], "stategy": "mean"}], "did you mean: strategy"),
         ([{"type": "PowerTransformer", "columns": ["size"]}], r"\[0\] \(PowerTransformer\) needs power"),
@@ -290,14 +290,14 @@ def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is no feature.\ndid you mean: size"),
-        ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is no feature"),
-        ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' holds text"),
-        ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' holds text"),
+        ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is not a feature.\ndid you mean: size"),
+        ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is not a feature"),
+        ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' contains text"),
+        ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' contains text"),
         ({"type": "OneHotEncoder", "columns": ["size"]}, "null values.*\nPut one before it: {type: SimpleImputer"),
-        ({"type": "Tokenizer", "columns": ["colour"]}, "'colour' still holds lists.*\nEncode them: {type: MultiHot"),
+        ({"type": "Tokenizer", "columns": ["colour"]}, "'colour' still contains lists.*\nEncode them: {type: MultiHot"),
         ({"type": "SimpleImputer", "columns": ["size"], "strategy": "median"}, "Strategy median is not supported"),
-        ({"type": "MaxAbsScaler", "columns": ["size"], "output_columns": ["y"]}, "make a feature 'y', and there is"),
+        ({"type": "MaxAbsScaler", "columns": ["size"], "output_columns": ["y"]}, "create a feature 'y', but"),
     ],
 )
 @pytest.mark.parametrize("memory", ["resident", "stream"])
@@ -317,7 +317,7 @@ def test_a_value_that_became_text_is_named_when_new_rows_are_read(load, tmp_path
     reader = load_source("csv").open_rows(
         TypeAdapter(confs()["csv"]).validate_python(options(path=new)), dataset.encoding
     )
-    with pytest.raises(DatasetError, match=r"new.csv: feature 'weight' is no number: .*heavy"):
+    with pytest.raises(DatasetError, match=r"new.csv: feature 'weight' is not a number: .*heavy"):
         list(reader.read(reader.pieces[0]))
 
 
@@ -333,7 +333,7 @@ def test_arrays_have_no_columns_to_preprocess(load, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     source = load_source("python", Builder(("my_arrays",)))
     conf = TypeAdapter(confs()["python"]).validate_python({"function": "my_arrays:load", "preprocessors": STEPS})
-    with pytest.raises(DatasetError, match="preprocessors takes columns of a table"):
+    with pytest.raises(DatasetError, match="preprocessors requires columns of a table"):
         source.load(conf)
 
 

@@ -149,7 +149,7 @@ def test_texts_that_stand_for_no_value_are_missing_and_not_new():
 def test_fractions_in_a_csv_file_are_categories_when_they_are_declared_as_text(load, tmp_path):
     file = write("csv", tmp_path / "t", {"a": [1.5, 2.0, 2.5] * 4, "y": [0, 1] * 6})
     keys = {"path": file, "label": "y", "categorical": ["a"], "split": {"test": 0}}
-    with pytest.raises(DatasetError, match=r"'a' is to be a category[\s\S]*'dataset\.dtypes=\{a: category\}'"):
+    with pytest.raises(DatasetError, match=r"'a' should be a category[\s\S]*'dataset\.dtypes=\{a: category\}'"):
         load("csv", **keys)
     assert load("csv", **keys, dtypes={"a": "category"}).info.categories == {"a": ("2", "1.5", "2.5")}
 

@@ -121,8 +121,8 @@ def test_dictionaries_of_whole_numbers_are_categories_and_of_fractions_numbers()
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", "2", "nan"], "row 1 holds the text '1'"),
-        ([*map(str, range(20)), "?"], r"row 21 holds '\?'"),
+        (["1", "2", "nan"], "row 1 contains the text '1'"),
+        ([*map(str, range(20)), "?"], r"row 21 contains '\?'"),
     ],
 )
 def test_numbers_written_as_text_are_an_error_that_shows_the_way_out(load, tmp_path, memory, values, message):
@@ -197,7 +197,11 @@ def test_new_files_are_read_as_in_training_with_ids_and_without_labels(load, tmp
     ("labels", "task", "message"),
     [
         ([0.5, 1.5, float("nan"), 2.5], "regression", "row 3 has no label \\('y' is empty or NaN\\)"),
-        (["p", "q", "q", "new"], "classification", "row 4 has the label y='new', which no row of the train files has"),
+        (
+            ["p", "q", "q", "new"],
+            "classification",
+            "row 4 has the label y='new', which is in no row of the train files",
+        ),
     ],
 )
 def test_labels_of_new_rows_are_looked_at_to_evaluate_only(load, tmp_path, memory, labels, task, message):
@@ -212,7 +216,7 @@ def test_labels_of_new_rows_are_looked_at_to_evaluate_only(load, tmp_path, memor
     assert all(chunk.y is None for chunk in chunks)
     with pytest.raises(DatasetError, match=rf"new\.parquet: {message}"):
         predicted("parquet", dataset.encoding, with_labels=True, path=new, **keys)
-    with pytest.raises(DatasetError, match=r"t\.parquet: dataset\.label names 'z', which is no column"):
+    with pytest.raises(DatasetError, match=r"t\.parquet: dataset\.label names 'z', which is not a column"):
         predicted("parquet", dataset.encoding, with_labels=True, path=trained, **{**keys, "label": "z"})
 
 
@@ -308,17 +312,17 @@ def test_tables_in_memory_are_read_alike():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"weight": "ww"}, "dataset.weight names 'ww', which is no column"),
+        ({"weight": "ww"}, "dataset.weight names 'ww', which is not a column"),
         ({"weight": "bad"}, "'bad' is negative in row 3"),
-        ({"base_margin": ["word"]}, "'word' is of type .*string.*, no number"),
+        ({"base_margin": ["word"]}, "'word' is of type .*string.*, not a number"),
         ({"base_margin": ["gap"]}, "'gap' is empty, NaN or infinite in row 2"),
         ({"group": "gap", "task": "ranking"}, "dataset.group 'gap' is empty in row 2"),
         ({"group": "gap"}, r"dataset\.group=gap[\s\S]*dataset\.task=ranking"),
         ({"task": "ranking"}, "dataset.group="),
         ({"drop": ["sze"]}, "dataset.drop names 'sze'"),
-        ({"categorical": ["wrd"]}, r"no feature[\s\S]*did you mean: word"),
-        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' is to be a category, but holds (double|fractions)"),
-        ({"features": ["size"], "ids": ["size"]}, "has another use"),
+        ({"categorical": ["wrd"]}, r"not a feature[\s\S]*did you mean: word"),
+        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' should be a category, but contains (double|fractions)"),
+        ({"features": ["size"], "ids": ["size"]}, "has another role"),
     ],
 )
 def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, message):
@@ -334,7 +338,7 @@ def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, messa
 
 
 def test_streamed_groups_are_refused(load, tmp_path, source):
-    with pytest.raises(DatasetError, match=r"dataset\.group: groups are kept together in memory only"):
+    with pytest.raises(DatasetError, match=r"dataset\.group: groups can be kept together only in memory"):
         load(
             source,
             path=write(source, tmp_path / "t", sales()),
@@ -352,7 +356,9 @@ def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_pat
     assert info.missing == ("a",)
     with pytest.raises(ConfigError, match=rf"c of {source} are categories, and .* missing in a\.[\s\S]*=mean"):
         check_quantities("torch", info)
-    with pytest.raises(ConfigError, match=rf"torch trainer takes no missing values, .* a of {source}[\s\S]*=mean"):
+    with pytest.raises(
+        ConfigError, match=rf"torch trainer does not support missing values, .* a of {source}[\s\S]*=mean"
+    ):
         check_quantities("torch", load(source, **keys, on_missing="keep", drop=["c"]).info)
     assert load(source, **keys, on_missing="mean").info.missing == ()
 
@@ -397,7 +403,7 @@ def test_queries_of_several_files_are_named_alike_or_refused(load, tmp_path, fir
         parquet.write_table(table, tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet")
     keys = {"path": str(tmp_path), "label": "y", "task": "ranking", "group": "query"}
     if (first == "text") != (second == "text"):
-        with pytest.raises(DatasetError, match=r"column 'query' holds .*, but in .* it holds"):
+        with pytest.raises(DatasetError, match=r"column 'query' contains .*, but in .* it contains"):
             load("parquet", **keys)
         assert load("parquet", **keys, dtypes={"query": "string"})
         return

@@ -173,13 +173,13 @@ def test_all_columns_that_can_be_no_features_are_named_at_once(load, tmp_path, s
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"label": "knd"}, "'knd', which is no column"),
+        ({"label": "knd"}, "'knd', which is not a column"),
         ({"label": "kind", "features": ["petal_lenght"]}, "did you mean: petal_length"),
-        ({"label": "kind", "features": ["kind"]}, "holds the label 'kind'"),
+        ({"label": "kind", "features": ["kind"]}, "contains the label 'kind'"),
         ({"label": "kind", "features": ["petal_length", "petal_length"]}, "names 'petal_length' 2 times"),
         (
             {"label": "petal_length", "categorical": []},
-            r"row 1 holds 'setosa'[\s\S]*categorical=\[kind\]'[\s\S]*drop=\[kind\]'",
+            r"row 1 contains 'setosa'[\s\S]*categorical=\[kind\]'[\s\S]*drop=\[kind\]'",
         ),
         ({"label": "kind", "task": "regression"}, "regression needs a number"),
         ({"label": "kind", "split": {"val": 0.6, "test": 0.4}}, "leaves nothing for train"),
@@ -198,13 +198,13 @@ def test_wrong_columns_and_keys_are_errors(load, tmp_path, source, memory, keys,
         ({"a": [1, 2, 3], "y": ["x", "y", None]}, "row 3 has no label"),
         (
             {"a": range(20), "y": ["7.5", "many", *map(str, range(18))]},
-            "row 2 has y='many', but nearly all other labels",
+            "row 2 has y='many', but almost all other labels",
         ),
-        ({"a": [1, 2, 3], "y": ["x", "x", "x"]}, "x in every row; there is nothing to learn"),
+        ({"a": [1, 2, 3], "y": ["x", "x", "x"]}, "x in every row, so there is nothing to learn"),
         ({"a": [1.0, 2.0, np.inf], "y": [0, 1, 0]}, "'a' is infinite, or too large for float32, in row 3"),
         ({"a": [1.0, 1e300, 2.0], "y": [0, 1, 0]}, "in row 2"),
         ({"a": [None, None, None], "y": [0, 1, 0]}, "missing in 'a' 3 times"),
-        ({"y": [0, 1, 0]}, "no column besides the label"),
+        ({"y": [0, 1, 0]}, "no column except the label"),
     ],
 )
 def test_wrong_values_are_named_with_their_row(load, tmp_path, source, memory, columns, message):

@@ -149,6 +149,6 @@ def test_too_few_machines_are_waited_for_and_then_told(tmp_path, cluster):
     fit = Fit(tmp_path, "num_workers=2", "run.failure.wait_seconds=5", "scaling.start_timeout_seconds=5", every=5)
     fit.wait_for(lambda manifest: len(manifest.checkpoints) > 1)
     cluster.remove_node(node, allow_graceful=False)
-    with pytest.raises(rtrain.errors.TrainingError, match="no room for 2 workers came back within 5 seconds"):
+    with pytest.raises(rtrain.errors.TrainingError, match="resources for 2 workers did not return within 5 seconds"):
         fit.end()
     assert fit.run.status == "failed"

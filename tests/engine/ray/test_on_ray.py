@@ -81,7 +81,7 @@ def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
 
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
     try:
-        with pytest.raises(NotEnoughResourcesError, match=r"asks for 3 workers .* room for 2"):
+        with pytest.raises(NotEnoughResourcesError, match=r"requests 3 workers .* enough for 2"):
             rtrain.fit("mlp", ["num_workers=3", f"run.root_dir={tmp_path}"])
         assert list(tmp_path.iterdir()) == []
         run = rtrain.fit("mlp", ["num_workers=1", "trainer.max_epochs=1", f"run.root_dir={tmp_path}"])

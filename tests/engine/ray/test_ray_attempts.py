@@ -81,9 +81,9 @@ def test_a_worker_that_died_after_progress_starts_again_at_once(parts):
     attempts.answer(channel)
     assert channel.answers == [("one", True)]
     assert recorder.ended == [
-        {"kind": "worker died", "message": "the process of worker 1 died without an error message", "rank": 1}
+        {"kind": "worker died", "message": "the process of worker 1 exited without an error message", "rank": 1}
     ]
-    assert recorder.notices == ["the process of worker 1 died without an error message; starting again"]
+    assert recorder.notices == ["the process of worker 1 exited without an error message; starting again"]
 
 
 def test_one_that_died_again_before_it_got_further_waits(parts):
@@ -114,7 +114,7 @@ def test_a_step_that_only_the_failure_knows_of_is_progress(parts):
     fail(attempts, "two")
     attempts.answer(channel)
     assert channel.answers == [("one", True), ("two", False)]
-    assert "the same error came again" in str(attempts.error(RuntimeError()))
+    assert "the same error occurred again" in str(attempts.error(RuntimeError()))
 
 
 def test_the_same_exception_at_the_same_step_ends_the_run_with_its_own_words(parts):
@@ -139,7 +139,7 @@ def test_lost_connections_of_others_are_no_error_of_the_run(parts):
     attempts.accept(FailureRecord(rank=0, type="RuntimeError", message="Connection closed by peer", time=1.0))
     fail(attempts, "one")
     attempts.answer(channel)
-    assert attempts.error(RuntimeError()).message == "the process of worker 1 died without an error message"
+    assert attempts.error(RuntimeError()).message == "the process of worker 1 exited without an error message"
     assert recorder.failures == []
 
 
@@ -193,7 +193,7 @@ def test_machines_that_do_not_come_back_are_waited_for_with_a_limit(parts):
     no_room(attempts, "three")
     attempts.answer(channel)
     assert channel.answers == [("one", True), ("two", True), ("three", False)]
-    assert "no room for 2 workers came back" in str(attempts.error(RuntimeError()))
+    assert "resources for 2 workers did not return" in str(attempts.error(RuntimeError()))
 
 
 def test_another_number_of_workers_is_no_failure(parts):

@@ -286,7 +286,7 @@ def test_an_exception_that_comes_again_ends_the_run_and_is_told_with_its_rank(tm
     assert run.status == "failed"
     assert said[-1].startswith("ValueError on worker 1")
     assert "rank 1 has had enough" in said[-1]
-    assert "Gave up after 2 attempts: the same error came again" in said[-1]
+    assert "Gave up after 2 attempts: the same error occurred again" in said[-1]
     assert len(run.manifest.attempts) == 2
     assert run.manifest.error["rank"] == 1
 
@@ -299,7 +299,7 @@ def test_a_mistake_before_the_first_step_is_not_tried_again(tmp_path, cluster):
     assert said[-1].startswith("KeyError on worker 0: 'b'\n  --> ")
     assert '| return {"a": 1}["b"]' in said[-1]
     assert "Not retried: the error is in your code" in said[-1]
-    assert f"The whole traceback is in {run.path}/logs/worker-0.log" in said[-1]
+    assert f"The full traceback is in {run.path}/logs/worker-0.log" in said[-1]
     assert "KeyError" in (run.path / "logs" / "driver.log").read_text()
 
 

@@ -9,7 +9,7 @@ from rtrain.runs.checkpoints import checkpoints_dir
 
 
 def test_a_machine_that_does_not_reach_the_run_directory_says_so_before_training(tmp_path):
-    with pytest.raises(CheckpointError, match="doesn't reach the run directory") as caught:
+    with pytest.raises(CheckpointError, match="can't access the run directory") as caught:
         check_storage(tmp_path / "elsewhere", ".reached")
     assert "Set run.root_dir" in str(caught.value)
 

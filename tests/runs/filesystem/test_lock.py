@@ -117,7 +117,7 @@ def test_a_run_whose_directory_another_process_has_taken_ends_and_writes_nothing
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("events.jsonl", "made again, without what was reported before"), ("config.yaml", "made again")],
+    [("events.jsonl", "created again, without earlier reports"), ("config.yaml", "created again")],
 )
 def test_a_file_that_is_deleted_is_named_and_reports_that_are_lost_are_found(recording, name, told):
     recorder, listener = recording

@@ -126,7 +126,7 @@ def test_a_trial_whose_name_leads_out_of_its_sweep_is_refused(words, tiny, capsy
     stored.write_text(json.dumps(data))
     shutil.rmtree("runs")
     assert rtrain(words) == 2
-    assert "'../../precious' would not lie in the folder of the sweep" in capsys.readouterr().err
+    assert "'../../precious' would be outside the folder of the sweep" in capsys.readouterr().err
     assert not list((tiny / "precious").iterdir())
 
 

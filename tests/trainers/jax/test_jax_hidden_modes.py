@@ -295,4 +295,4 @@ def test_streams_of_any_name_have_numbers_in_training_and_idle_dropout_is_told(t
 def test_random_numbers_in_an_evaluation_are_refused(tmp_path):
     with pytest.raises(TrainingError, match=r'draws random numbers in an evaluation: .*"noise"') as raised:
         fit(tmp_path, make_conf(model=model(always=True)))
-    assert "called train" in raised.value.hint
+    assert "named train" in raised.value.hint

@@ -142,7 +142,7 @@ def test_own_loss_and_metrics_are_functions_of_rows(tmp_path):
 @pytest.mark.parametrize(
     ("model", "task", "says"),
     [
-        ({**MLP, "num_classes": 2}, "classification", r"gives \(2,\) numbers per row, but small has 3 classes"),
+        ({**MLP, "num_classes": 2}, "classification", r"returns \(2,\) numbers per row, but small has 3 classes"),
         ({**MLP, "num_classes": 3}, "regression", r"gives \(3,\) numbers per row, but the target is one number"),
         (local("Pair"), "classification", "returns a tuple"),
     ],
@@ -167,7 +167,7 @@ def of_places(output, target):
 @pytest.mark.parametrize("key", ["loss", "metrics"])
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("mean_error", "gives a single number for"), ("all_with_all", r"gives an array of shape \((\d), \1\) for")],
+    [("mean_error", "returns a single number for"), ("all_with_all", r"gives an array of shape \((\d), \1\) for")],
 )
 def test_a_function_of_all_rows_together_is_refused(tmp_path, key, name, says):
     one = local(name)
@@ -198,7 +198,7 @@ def test_a_function_of_ones_own_gets_the_worker(tmp_path):
 def test_rows_of_another_type_than_the_dataset_says_are_refused(tmp_path):
     data = small_dataset()
     wrong = ResidentSplit({**data.splits["train"].columns, "x": np.zeros((150, 1, 4, 4), "uint8")})
-    with pytest.raises(DatasetError, match="the rows of small are uint8, but its description says float32"):
+    with pytest.raises(DatasetError, match="the rows of small are uint8, but DatasetInfo"):
         fit(tmp_path, make_conf(), Dataset(data.info, {**data.splits, "train": wrong}))
 
 

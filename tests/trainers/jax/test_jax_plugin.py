@@ -40,7 +40,10 @@ def test_a_good_config_passes():
         ({"metrics": {"m": {"_target_": "optax.no_such"}}}, "trainer.metrics.m"),
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "reports no val/acc"),
-        ({"max_epochs": None, "max_seconds": 9, "optimizer": {**ADAM, "learning_rate": SCHEDULE}}, "known before"),
+        (
+            {"max_epochs": None, "max_seconds": 9, "optimizer": {**ADAM, "learning_rate": SCHEDULE}},
+            "known number of steps",
+        ),
         ({"train_function": "jax.numpy:pi"}, "is a float, not a function"),
         ({"train_function": "jax.numpy:where_"}, "where"),
     ],
@@ -67,7 +70,7 @@ def test_contradictions_are_refused():
 
 def test_the_checkpoint_of_ones_own_function_has_no_predictor(tmp_path):
     trained = LoadedCheckpoint(folder=tmp_path, conf=Conf(train_function="a:b"), info=small_dataset().info)
-    with pytest.raises(CheckpointError, match="a loop of your own"):
+    with pytest.raises(CheckpointError, match="a custom loop"):
         load_predictor(trained)
     with pytest.raises(CheckpointError, match="can't be read"):
         load_predictor(LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info))

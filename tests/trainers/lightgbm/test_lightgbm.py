@@ -175,7 +175,7 @@ def largest(predictions, data):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaves"),
+        ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no such parameter.*\n.*params.num_leaves"),
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
         ({"params": {"first_metric_only": True}}, "set by rtrain.\n.*run.checkpoint.best.monitor"),
         ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping.min_delta"),
@@ -185,10 +185,10 @@ def largest(predictions, data):
         ),
         (
             {"params": {"num_leaves": 1}},
-            r"params.num_leaves: LightGBM refuses 1: Check failed: .* > \(1\)$",
+            r"params.num_leaves: LightGBM rejects 1: Check failed: .* > \(1\)$",
         ),
         ({"params": {"learning_rate": "fast"}}, r"^trainer.params.learning_rate: must be a number, not 'fast'$"),
-        ({"params": {"bagging_fraction": 3}}, r"trainer.params.bagging_fraction: LightGBM refuses 3"),
+        ({"params": {"bagging_fraction": 3}}, r"trainer.params.bagging_fraction: LightGBM rejects 3"),
         (
             {"params": {"objective": "binary"}},
             "but real is for classification of 3 classes",

@@ -133,5 +133,5 @@ def test_a_sampler_that_does_not_take_each_row_once_is_left_alone_or_refused(key
     (data,) = shared(inner)
     assert isinstance(data.train_dataloader().sampler, RandomSampler)
     assert data.train_batches is None
-    with pytest.raises(TrainingError, match="train_dataloader of the datamodule has a sampler of its own"):
+    with pytest.raises(TrainingError, match="train_dataloader of the datamodule has a custom sampler"):
         shared(inner, 2)[0].train_dataloader()

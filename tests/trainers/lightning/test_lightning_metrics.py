@@ -230,7 +230,7 @@ def test_a_run_without_the_metric_that_decides_by_default_says_so(tmp_path, keys
     assert scores(sent) == [(5, None)]
     (told,) = notices(sent, "run.checkpoint.best.monitor: ")
     assert f"the run recorded no {name}, only " in told
-    assert "newest checkpoint counts as the best" in told
+    assert "latest checkpoint counts as the best" in told
 
 
 def test_what_callbacks_add_is_recorded_with_an_evaluation(tmp_path):
@@ -309,7 +309,7 @@ def test_a_metric_that_is_not_logged_is_a_typo_or_may_come_later(tmp_path, key, 
     assert sent.checkpoints[-1]["epoch"] == 2
     assert len(notices(sent, f"{key}: so far the module logs no val/f1")) == 1
     (told,) = notices(sent, f"{key}: the run recorded no val/f1")
-    assert ("newest checkpoint counts as the best" in told) == ("monitor" in key)
+    assert ("latest checkpoint counts as the best" in told) == ("monitor" in key)
 
 
 @pytest.mark.parametrize("sanity", [{}, {"num_sanity_val_steps": 0}], ids=str)

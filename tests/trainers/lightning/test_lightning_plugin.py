@@ -22,28 +22,28 @@ def check(conf, data):
     ("keys", "problem"),
     [
         ({"trainer_args": {"gradient_clip_vl": 1}}, r"no 'gradient_clip_vl'[\s\S]*gradient_clip_val"),
-        ({"trainer_args": {"devices": 2}}, r"trainer\.trainer_args\.devices is decided by rtrain[\s\S]*num_workers"),
+        ({"trainer_args": {"devices": 2}}, r"trainer\.trainer_args\.devices is set by rtrain[\s\S]*num_workers"),
         (
             {"trainer_args": {"callbacks": [{"_target_": "lightning.pytorch.callbacks.ModelCheckpoint"}]}},
-            r"checkpoints are rtrain's[\s\S]*run\.checkpoint",
+            r"rtrain writes the checkpoints[\s\S]*run\.checkpoint",
         ),
         (
             {"trainer_args": {"callbacks": [{"_target_": f"{CALLBACKS}.StochasticWeightAveraging", "swa_lrs": 0.1}]}},
             r"only when training has ended[\s\S]*EMAWeightAveraging",
         ),
         ({"module": {**MODULE, "hiden": [3]}}, r"trainer\.module\.hiden[\s\S]*hidden"),
-        ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is no LightningModule"),
+        ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is not a LightningModule"),
         (
             {"datamodule": {"_target_": "lightning.pytorch.LightningDataModule"}},
             r"a dataset or trainer\.datamodule, not both",
         ),
         (
             {"trainer_args": {"precision": "bf17"}},
-            r"trainer_args\.precision: Lightning refuses 'bf17': Precision 'bf17' is invalid",
+            r"trainer_args\.precision: Lightning rejects 'bf17': Precision 'bf17' is invalid",
         ),
         (
             {"trainer_args": {"gradient_clip_val": "lots"}},
-            r"trainer_args\.gradient_clip_val: Lightning refuses 'lots': .*gradient_clip_val",
+            r"trainer_args\.gradient_clip_val: Lightning rejects 'lots': .*gradient_clip_val",
         ),
         ({"trainer_args": {"logger": "csv"}}, r"trainer_args\.logger: must be a mapping with a _target_, not 'csv'"),
         ({"trainer_args": {"callbacks": ["Timer"]}}, r"trainer_args\.callbacks\.0: must be a mapping with a _target_"),
@@ -80,7 +80,7 @@ def test_a_good_config_with_callbacks_and_loggers_passes():
 
 def test_batches_of_a_datamodule_are_its_own():
     conf = make_conf(datamodule={"_target_": "lightning.pytorch.LightningDataModule"})
-    with pytest.raises(ConfigError, match=r"trainer\.global_batch_size is for a dataset"):
+    with pytest.raises(ConfigError, match=r"trainer\.global_batch_size needs a dataset"):
         check(conf, None)
 
 

@@ -23,26 +23,26 @@ def resumed(run_dir, *words):
 @pytest.mark.parametrize(
     ("config", "words", "why", "longer"),
     [
-        ("mlp", EPOCHS, "trainer.max_epochs=3 (3 are done)", "trainer.max_epochs=6"),
+        ("mlp", EPOCHS, "trainer.max_epochs=3 (3 done)", "trainer.max_epochs=6"),
         (
             "mlp",
             [*EPOCHS, "max_epochs=null", "trainer.max_steps=2"],
-            "trainer.max_steps=2 (2 are done)",
+            "trainer.max_steps=2 (2 done)",
             "trainer.max_steps=4",
         ),
         ("mlp", [*EPOCHS, "trainer.max_seconds=1e-9"], "time limit", "trainer.max_seconds="),
         ("mlp", [*EPOCHS, "run.stop.max_seconds=1e-9"], "time limit", "run.stop.max_seconds="),
         ("mlp", [*EPOCHS, STOPS], "early stopping", "trainer.early_stopping.patience=2"),
-        ("xgboost", TREES, "trainer.num_boost_round=3 (3 are done)", "trainer.num_boost_round=6"),
-        ("lightgbm", TREES, "trainer.num_boost_round=3 (3 are done)", "trainer.num_boost_round=6"),
-        ("lightning", EPOCHS, "trainer.max_epochs=3 (3 are done)", "trainer.max_epochs=6"),
+        ("xgboost", TREES, "trainer.num_boost_round=3 (3 done)", "trainer.num_boost_round=6"),
+        ("lightgbm", TREES, "trainer.num_boost_round=3 (3 done)", "trainer.num_boost_round=6"),
+        ("lightning", EPOCHS, "trainer.max_epochs=3 (3 done)", "trainer.max_epochs=6"),
     ],
 )
 def test_a_run_that_has_ended_says_how_it_trains_on(config, words, why, longer, tmp_path):
     run = rtrain.fit(config, [*words, "num_workers=0", "trainer.num_threads=1", f"run.root_dir={tmp_path / 'my runs'}"])
     line = resumed(run.path)
     assert why in line
-    call = line.partition("To train on: ")[2]
+    call = line.partition("To continue training: ")[2]
     assert longer in call
     before = max(event.step for event in run.events())
     eval(call, {"rtrain": rtrain})
@@ -55,7 +55,7 @@ def test_trees_whose_best_round_was_long_ago_have_ended_well_after_they_are_resu
     words = ["dataset=sklearn", "dataset.name=diabetes", "trainer.num_boost_round=80", f"run.root_dir={tmp_path}"]
     run = rtrain.fit(trainer, [*words, f"num_workers={workers}", "trainer.num_threads=1"])
     assert run.manifest.model["best_round"] < 70
-    assert "num_boost_round=80 (80 are done)" in resumed(run.path)
+    assert "num_boost_round=80 (80 done)" in resumed(run.path)
     again = rtrain.Run.load(run.path)
     assert again.status == "succeeded"
     assert (again.manifest.best, again.manifest.model) == (run.manifest.best, run.manifest.model)

@@ -50,5 +50,5 @@ def test_metrics_of_the_task_keep_their_names(trainer, task):
             continue
         with pytest.raises(ConfigError) as error:
             check(trainer, ["other", name], data)
-        assert f"trainer.metrics.{name}: every evaluation has a metric {name} already" in error.value.message
+        assert f"trainer.metrics.{name}: every evaluation already has a metric {name}" in error.value.message
         assert f"trainer.metrics.own_{name}" in error.value.hint

@@ -77,7 +77,7 @@ def test_what_xgboost_has_for_relevant_rows_only_is_refused_for_grades(params):
         job = make_job(RtrainConf(trainer=confs()["xgboost"](params=params), run=RunConf(name="test")), data, "xgboost")
         if refused:
             hint = "objective=rank:ndcg" if by_map else "eval_metric=ndcg"
-            says = rf"trainer\.params.* grades 0 and 1 only, .*has the grade [23]\.\ntry: trainer\.params\.{hint}"
+            says = rf"trainer\.params.* only for grades 0 and 1, .*has the grade [23]\.\ntry: trainer\.params\.{hint}"
             with pytest.raises(ConfigError, match=says):
                 load_trainer("xgboost").check(job)
         else:

@@ -76,7 +76,7 @@ def test_classes_are_named_at_any_depth(node, key, value):
 def test_a_class_that_the_data_has_not_is_named():
     with pytest.raises(ConfigError, match=r"class_weight: small has no class 'spm'\.\ndid you mean: spam"):
         built({**LOGISTIC, "class_weight": {"spm": 3}}, ("ham", "spam"))
-    with pytest.raises(ConfigError, match=r"small has no class '0'\.\nthere are: ham, spam"):
+    with pytest.raises(ConfigError, match=r"small has no class '0'\.\navailable: ham, spam"):
         built({**LOGISTIC, "class_weight": {0: 3, 1: 1}}, ("ham", "spam"))
 
 

@@ -257,7 +257,7 @@ def test_a_tree_is_made_of_arrays(tmp_path, forest, way):
     file = io.BytesIO()
     np.save(file, np.int64(3))
     (tmp_path / DATA).write_bytes(repacked(forest, change, [("evil.npy", file.getvalue())]))
-    with pytest.raises(CheckpointError, match="not made of arrays"):
+    with pytest.raises(CheckpointError, match="does not consist of arrays"):
         load(tmp_path, trusted=False)
 
 

@@ -43,10 +43,10 @@ def test_a_good_config_passes():
             {},
             "The 'C' parameter of .* must be a float.* Got 'large'",
         ),
-        (make_conf(RIDGE), {}, {}, "makes no classifier"),
-        (make_conf(LOGISTIC), {"task": "regression"}, {}, "makes no regressor"),
+        (make_conf(RIDGE), {}, {}, "is not a classifier"),
+        (make_conf(LOGISTIC), {"task": "regression"}, {}, "is not a regressor"),
         (make_conf(LOGISTIC), {"categories": {"b": ("x", "y")}}, {}, "b of small are categories"),
-        (make_conf("neighbors.KNeighborsClassifier"), {"columns": ("weight",)}, {}, "takes no weights"),
+        (make_conf("neighbors.KNeighborsClassifier"), {"columns": ("weight",)}, {}, "does not support weights"),
         (make_conf(LOGISTIC, max_epochs=2), {}, {}, "LogisticRegression has no partial_fit"),
         (make_conf(LOGISTIC, evaluate_split="val"), {}, {}, "no split val"),
         (make_conf(LOGISTIC, cross_validation=CrossValidationConf(scoring=["acuracy"])), {}, {}, "no scorer 'acuracy'"),
@@ -100,7 +100,7 @@ def test_missing_values_are_named_with_their_feature():
     data = small_dataset()
     data = replace(data, info=replace(data.info, missing=("c",)))
     check(make_conf("ensemble.RandomForestClassifier"), data)
-    with pytest.raises(ConfigError, match=r"LogisticRegression takes no missing values, .* in c of"):
+    with pytest.raises(ConfigError, match=r"LogisticRegression does not support missing values, .* in c of"):
         check(make_conf(LOGISTIC), data)
 
 

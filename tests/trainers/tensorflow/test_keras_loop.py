@@ -193,9 +193,9 @@ def test_a_schedule_and_a_callback_set_the_rate(tmp_path):
 @pytest.mark.parametrize(
     ("model", "error", "says"),
     [
-        ({**MLP, "num_classes": 2}, TrainingError, r"gives \(2,\) numbers per row, but small has 3 classes"),
-        (local("TrainsItself", num_classes=3), ConfigError, "has a train_step of its own"),
-        ({"_target_": "keras.layers.Dense", "units": 3}, ConfigError, "not a model of Keras 3"),
+        ({**MLP, "num_classes": 2}, TrainingError, r"returns \(2,\) numbers per row, but small has 3 classes"),
+        (local("TrainsItself", num_classes=3), ConfigError, "has a custom train_step"),
+        ({"_target_": "keras.layers.Dense", "units": 3}, ConfigError, "not a Keras 3 model"),
     ],
 )
 def test_a_model_that_can_not_be_trained_is_told(tmp_path, model, error, says):

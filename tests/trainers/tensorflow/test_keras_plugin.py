@@ -50,7 +50,7 @@ def test_a_function_as_loss_is_not_called_with_nothing():
             {"callbacks": ["EarlyStopping"]},
             "trainer.callbacks.0: must be a mapping with a _target_",
         ),
-        ({"callbacks": [{"_target_": "keras.optimizers.Adam"}]}, "keras.optimizers.Adam is no Keras callback"),
+        ({"callbacks": [{"_target_": "keras.optimizers.Adam"}]}, "keras.optimizers.Adam is not a Keras callback"),
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "reports no val/acc"),
         ({"global_batch_size": 1}, "less than one row for each of 2 workers"),
@@ -92,7 +92,7 @@ def test_contradictions_are_refused():
 
 
 def test_a_folder_without_weights_is_told(tmp_path):
-    with pytest.raises(CheckpointError, match="does not hold the weights"):
+    with pytest.raises(CheckpointError, match="does not contain the weights"):
         Plugin().load_predictor(LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info), "cpu")
 
 

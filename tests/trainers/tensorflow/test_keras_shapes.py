@@ -182,7 +182,7 @@ def test_a_loss_that_broadcasts_is_refused_with_both_shapes(tmp_path, name):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_loss_that_leaves_out_weights_is_refused_where_there_are_some(tmp_path, weighted):
     said = refused(tmp_path, loss=own("OwnScalar"), weighted=weighted)
-    assert ("leaves out the weights of rows" in said) == weighted
+    assert ("ignores the weights of rows" in said) == weighted
 
 
 @pytest.mark.parametrize("name", ["OwnMetric", "OwnMetricSqueezed"])

@@ -259,14 +259,14 @@ def test_torchmetrics_are_reported(tmp_path):
 
 def test_a_metric_of_several_numbers_is_refused(tmp_path):
     node = {"_target_": "torchmetrics.classification.MulticlassF1Score", "num_classes": "auto", "average": None}
-    with pytest.raises(TrainingError, match="gives 3 numbers"):
+    with pytest.raises(TrainingError, match="returns 3 numbers"):
         fit(tmp_path, make_conf(metrics={"f1": node}))
 
 
 def test_a_metric_that_gives_no_number_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("torchmetrics.MeanSquaredError.compute", lambda metric: {"mean": 1.0})
     dataset = small_dataset(task="regression", shape=(5,))
-    with pytest.raises(TrainingError, match=r"trainer\.metrics\.mse gives a dict, not a number"):
+    with pytest.raises(TrainingError, match=r"trainer\.metrics\.mse returns a dict, not a number"):
         fit(tmp_path, make_conf(metrics={"mse": {"_target_": "torchmetrics.MeanSquaredError"}}), dataset=dataset)
 
 

@@ -134,7 +134,7 @@ def test_a_loss_that_ignores_its_reduction_is_told_where_not_all_rows_count_the_
     if "OneNumber" not in loss:
         fit(tmp_path, conf_of(node, "classification"), dataset=data)
         return
-    with pytest.raises(TrainingError, match=r"trainer\.loss: OneNumber gives one number"):
+    with pytest.raises(TrainingError, match=r"trainer\.loss: OneNumber returns one number"):
         fit(tmp_path, conf_of(node, "classification"), dataset=data)
 
 

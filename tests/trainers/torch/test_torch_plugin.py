@@ -20,7 +20,7 @@ from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
 from rtrain.trainers.torch.strategies import ddp
 
-NOT_FOR_TORCH = [("dtype", "object", "are texts"), ("task", "ranking", "for ranking")]
+NOT_FOR_TORCH = [("dtype", "object", "are text"), ("task", "ranking", "for ranking")]
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
 PLATEAU = {"_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau"}
 
@@ -65,7 +65,7 @@ def test_a_good_conf_passes():
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
         ({"early_stopping": EarlyStoppingConf(), "evaluate_split": "none"}, "early_stopping"),
-        ({"sync_batchnorm": True}, "GPUs only"),
+        ({"sync_batchnorm": True}, "only on GPUs"),
         ({"channels_last": True}, "trainer.channels_last: has no effect"),
     ],
 )
@@ -82,11 +82,11 @@ def test_a_mistake_is_named(keys, message):
         ({"strategy": "tp", "compile": True}, "trainer.compile does not work with trainer.strategy=tp"),
         ({"strategy": "fsdp_tp", "channels_last": True}, "trainer.channels_last"),
         ({"strategy": "fsdp", "precision": "fp16"}, "trainer.precision=bf16"),
-        ({"strategy": "fsdp", "precision": "bf16", "options": {"param_dtype": "bf16"}}, "both choose"),
-        ({"strategy": "fsdp", "options": {"blocks": ["layer.*"]}}, "no module is called layer.*"),
+        ({"strategy": "fsdp", "precision": "bf16", "options": {"param_dtype": "bf16"}}, "both set"),
+        ({"strategy": "fsdp", "options": {"blocks": ["layer.*"]}}, "no module is named layer.*"),
         ({"options": {"activation_checkpointing": 1}, "model": MLP}, "MLP has no ModuleList"),
         ({"strategy": "tp", "model": MLP}, "MLP has no method tensor_parallel_plan"),
-        ({"strategy": "tp", "options": {"tp_plan": {"heads": "colwise"}}}, "no module is called heads"),
+        ({"strategy": "tp", "options": {"tp_plan": {"heads": "colwise"}}}, "no module is named heads"),
         ({"strategy": "tp", "options": {"tp_plan": {"head": "columns"}}}, "colwise, rowwise, colwise_gather"),
         ({"strategy": "tp", "options": {"tp_plan": {"norm": "colwise"}}}, "norm is a LayerNorm"),
         ({"strategy": "tp", "options": {"tp_plan": {"head": "colwise"}}}, "7 outputs, which 4 workers"),
@@ -114,7 +114,7 @@ def test_one_worker_and_none_may_use_every_strategy(strategy):
 
 @pytest.mark.parametrize("strategy", ["tp", "fsdp_tp"])
 def test_layers_are_not_split_over_a_range_of_workers(strategy):
-    with pytest.raises(ConfigError, match="goes on with the same number of workers only"):
+    with pytest.raises(ConfigError, match="resumes only with the same number of workers"):
         check(make_conf(model=GPT, strategy=strategy), dataset=token_dataset(), num_workers=Elastic(1, 2))
     check(make_conf(model=GPT, strategy="fsdp"), dataset=token_dataset(), num_workers=Elastic(1, 2))
 
@@ -140,9 +140,9 @@ def test_a_monitor_that_is_never_reported_is_refused():
 @pytest.mark.parametrize(
     ("mode", "monitor", "watched"),
     [
-        ("min", None, "test/accuracy, of which a larger"),
-        ("max", "test/loss", "test/loss, of which a smaller"),
-        ("min", "test/own", "test/own, of which a larger"),  # what torchmetrics says of it
+        ("min", None, "test/accuracy, for which a larger"),
+        ("max", "test/loss", "test/loss, for which a smaller"),
+        ("min", "test/own", "test/own, for which a larger"),  # what torchmetrics says of it
     ],
 )
 def test_a_schedule_that_watches_a_metric_in_the_wrong_direction_is_refused(mode, monitor, watched):

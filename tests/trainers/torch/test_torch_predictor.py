@@ -55,7 +55,7 @@ def test_rows_of_another_shape_are_refused(tmp_path):
 
 def test_a_checkpoint_without_its_weights_is_named(tmp_path):
     checkpoint = LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info)
-    with pytest.raises(CheckpointError, match="does not hold the weights"):
+    with pytest.raises(CheckpointError, match="does not contain the weights"):
         load_predictor(checkpoint)
 
 

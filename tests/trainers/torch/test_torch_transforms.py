@@ -195,7 +195,7 @@ def test_what_no_row_can_go_through_is_named(own_code):
     with pytest.raises(ConfigError, match=r"trainer.transform\[0\]: a Nothing can't be called with a row"):
         RowTransform([{"_target_": "row_code.Nothing"}], "trainer.transform", Builder(("row_code.*",)))
     text = RowTransform([{"_target_": "row_code.Text"}], "trainer.transform", Builder(("row_code.*",)))
-    with pytest.raises(ConfigError, match="transform makes a str of a row, no tensor"):
+    with pytest.raises(ConfigError, match="transform returns a str for a row, not a tensor"):
         text(torch.zeros((1, 1, 2, 2)))
 
 

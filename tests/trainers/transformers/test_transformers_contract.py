@@ -43,5 +43,5 @@ class TestTransformers(TrainerContract):
         folder = shutil.copytree(run.best_checkpoint, tmp_path / "stolen")
         config = json.loads((folder / "config.json").read_text())
         replace_file(folder, "config.json", json.dumps({**config, "attn_implementation": "evil/kernel"}).encode())
-        with pytest.raises(CheckpointError, match="code of the hub"):
+        with pytest.raises(CheckpointError, match="code from the hub"):
             rtrain.evaluate(folder, trust=True)

@@ -82,7 +82,7 @@ def test_a_pretrained_model_and_the_adapters_around_it_are_looked_at_before_anyt
         Plugin().check(make_job(RtrainConf(trainer=conf), dataset(task), "transformers"))
 
     check("sequence-classification", tmp_path / "bert", lora={"target_modules": ["query"]})
-    with pytest.raises(ConfigError, match=r"target_modules=\[query,value\]\nthere are: .*query, key, value"):
+    with pytest.raises(ConfigError, match=r"target_modules=\[query,value\]\navailable: .*query, key, value"):
         check("sequence-classification", tmp_path / "bert", lora={"target_modules": ["q_proj", "value"]})
     with pytest.raises(ConfigError, match=r"has no layer 'queryy'.\ntry: trainer.lora.target_modules=\[query\]"):
         check("sequence-classification", tmp_path / "bert", lora={"target_modules": ["queryy"]})

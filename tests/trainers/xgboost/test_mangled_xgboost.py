@@ -132,7 +132,7 @@ def test_what_would_lead_out_of_memory_is_refused(tmp_path, kind, change):
     model = read_ubjson(content(kind))
     change(*parts(model))
     (tmp_path / MODEL).write_bytes(written(model))
-    with pytest.raises(CheckpointError, match=r"XGBoost can't be given it: .*\n.*--trust"):
+    with pytest.raises(CheckpointError, match=r"is not passed to XGBoost: .*\n.*--trust"):
         read_trees(tmp_path, info(), trusted=False)
 
 

@@ -149,9 +149,9 @@ def test_a_good_conf_passes():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"params": {"max_dept": 3}}, "params.max_dept: there is no parameter.*\n.*params.max_depth"),
+        ({"params": {"max_dept": 3}}, "params.max_dept: there is no such parameter.*\n.*params.max_depth"),
         ({"params": {"eta": "fast"}}, r"^trainer.params.eta: must be a number, not 'fast'$"),
-        ({"params": {"max_depth": -3}}, r"trainer.params.max_depth: XGBoost refuses -3"),
+        ({"params": {"max_depth": -3}}, r"trainer.params.max_depth: XGBoost rejects -3"),
         ({"params": {"subsample": 3}}, "subsample exceed bound"),
         ({"params": {"nthread": 3}}, "set by rtrain.\nUse trainer.num_threads"),
         ({"params": {"enable_categorical": True}}, "set by rtrain.\ndataset.categorical names"),
@@ -160,12 +160,12 @@ def test_a_good_conf_passes():
         ({"params": {"objective": "multi:softmax"}}, "try: trainer.params.objective=multi:softprob"),
         (
             {"params": {"objective": "nonsense"}},
-            r"params.objective: XGBoost refuses .*: Unknown objective function",
+            r"params.objective: XGBoost rejects .*: Unknown objective function",
         ),
         ({"params": {"objective": "multi:softprop"}}, "try: trainer.params.objective=multi:softprob"),
         (
             {"params": {"tree_method": "histt"}},
-            r"params.tree_method: XGBoost refuses .* valid values are: .*'hist'",
+            r"params.tree_method: XGBoost rejects .* valid values are: .*'hist'",
         ),
         ({"eval_splits": ["val"]}, "eval_splits: real has no split val, only train, test"),
         ({"objective_function": "xgboost:nothing"}, "trainer.objective_function"),

@@ -32,7 +32,7 @@ def without_type(wrong: WrongKeys, section: str, message: str, place: CliWord) -
         meant = closest(section.partition(".")[2], names)
         if meant is not None:
             return _other_name(wrong, section, f"{SEVERAL}.{meant}", place)
-        message = f"there is no such data set, and no type for a new one; {there_are(names)}"
+        message = f"there is no such data set, and a new one needs a type; {there_are(names)}"
     return Diagnostic(f"{section}: {message}", place, None, _with_plugin(wrong, section, place))
 
 

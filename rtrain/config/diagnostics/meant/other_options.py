@@ -96,7 +96,7 @@ def own_form(
     if meant is not None and isinstance(place, FileLocation):
         return Diagnostic(message, place, meant.value or meant.key)
     if meant is None or not isinstance(place, CliWord):
-        note = f"the options of '{name}' are other trainers'; trainer.{name}: rtrain trainers {trainer}"
+        note = f"the options of '{name}' belong to other trainers; trainer.{name}: rtrain trainers {trainer}"
         return Diagnostic(message, place, note=note)
     key = meant.key if meant.key.partition(".")[0] in GROUPS else f"trainer.{meant.key}"
     word = wrong.checked_word(place, "", key, meant.value or option)

@@ -123,7 +123,7 @@ class Values:
         if isinstance(place, FileLocation) and (note := in_brackets(value)) is not None:
             return note
         if isinstance(place, FileLocation) and value in ("None", "nil"):
-            return "nothing is null in YAML: None is a text"
+            return "write null for no value: in YAML, None is text"
         if isinstance(place, FileLocation) and (number := _number_of_file(key, value, problem)) is not None:
             return f"in a file: {key.rpartition('.')[2]}: {number}"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
@@ -165,8 +165,8 @@ class Values:
         chosen = f"{key.rpartition('.')[2]}={'|'.join(options)}, or " if options and not foreign else ""
         node = f"{{_target_: {homes[0]}.NAME}}"
         if key.rpartition(".")[2] in SEVERAL:
-            return f"each by a name and its class: {key}={{NAME: {node}}}"
-        return f"it is built by its class: {chosen}{key}={node}"
+            return f"name each and give its class: {key}={{NAME: {node}}}"
+        return f"give its class: {chosen}{key}={node}"
 
     def _class_for(self, key: str, value: str) -> str | None:
         """Return the class that ``value`` names for a part of the trainer; None if an option of that name is there."""
@@ -198,7 +198,7 @@ class Values:
         if conf is None:
             return None
         names = _names(conf)
-        return f"it has keys of its own: {', '.join(names[:MOST_LISTED])}{', ...' if len(names) > MOST_LISTED else ''}"
+        return f"its keys: {', '.join(names[:MOST_LISTED])}{', ...' if len(names) > MOST_LISTED else ''}"
 
     def _position(self, place: CliWord) -> int:
         return place.index - (len(self._request.command) - len(self._request.overrides))
@@ -265,7 +265,7 @@ def _number_of_file(key: str, value: str | None, problem: str) -> str | None:
 def in_brackets(value: str | None) -> str | None:
     """Return the line that shows numbers of a file as a list; None for another value."""
     is_list = value is not None and _NUMBERS.fullmatch(value)
-    return f"a list has brackets: [{value}]" if is_list else None
+    return f"put a list in brackets: [{value}]" if is_list else None
 
 
 def _may_be_none(conf: type | None, key: str) -> bool:

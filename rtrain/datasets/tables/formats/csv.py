@@ -135,7 +135,7 @@ class CsvFormat:
             if len(values) != len(self.names):
                 message = f"{file}: the first line has {len(values)} values, but dataset.names has {len(self.names)}."
                 names = [*self.names, *made_up_names(len(values))[len(self.names) :]][: len(values)]
-                hint = f"Name each column of the file once, in their order: 'dataset.names=[{','.join(names)}]'"
+                hint = f"Name each column of the file once, in order: 'dataset.names=[{','.join(names)}]'"
                 raise DatasetError(message, hint if len(names) <= MOST_NAMES else hint.partition(":")[0] + ".")
             options.column_names = list(self.names)
         return options
@@ -213,30 +213,30 @@ def _names(reader: Any, file: Path) -> list[str]:
 def _not_utf8(what: str, encoding: str = "latin1") -> DatasetError:
     guessed = " (latin1 is a guess)" if encoding == "latin1" else ""
     hint = f"Convert the file: iconv -f {encoding} -t utf-8 FILE > NEW{guessed}"
-    return DatasetError(f"{what} not written in UTF-8.", hint)
+    return DatasetError(f"{what} not encoded in UTF-8.", hint)
 
 
 def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> DatasetError:
     if "Empty CSV" in str(error):
-        return DatasetError(f"{file}: the file is empty.", "A CSV file needs a line with the names of its columns.")
+        return DatasetError(f"{file}: the file is empty.", "A CSV file needs a header line with column names.")
     if "invalid UTF8" in str(error):
         return _not_utf8(f"{file}: some text is")
     message = "".join(sign if sign.isprintable() else "?" for sign in str(error))
     place = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+): (.*)", message)
     if place and names:
         name, kind, what = names[int(place[1])], place[2], place[3]
-        message = f"{file}: column '{name}' begins with {kind} values, but then comes an {what[:200]}."
+        message = f"{file}: column '{name}' starts with {kind} values, followed by an {what[:200]}."
         mark = re.search(r"invalid value '(.*)'", what)
         if mark and is_mark(mark[1]):
-            return DatasetError(message, f"Where it means that a value is missing: 'dataset.na_values=[\"{mark[1]}\"]'")
-        hint = f"Correct it, or say what the column holds: 'dataset.dtypes={{{name}: category}}'"
+            return DatasetError(message, f"If it marks a missing value: 'dataset.na_values=[\"{mark[1]}\"]'")
+        hint = f"Correct it, or set the type of the column: 'dataset.dtypes={{{name}: category}}'"
         return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
     if "Expected 1 columns" in message and (sign := delimiter_of(file)).encode() in first_line(file).text:
         return DatasetError(f"{file}: {message[:200]}", _other_delimiter(sign))
-    return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")
+    return DatasetError(f"{file}: {message[:200]}", "Check that it is a CSV file and that dataset.delimiter is right.")
 
 
 def _other_delimiter(sign: str) -> str:
     """Return the question whether a sign is the delimiter, with its name where a shell would take it."""
     name = next((name for name, known in DELIMITERS.items() if known == sign), f"'{sign}'")
-    return f"Is another delimiter meant? dataset.delimiter={name}"
+    return f"To use another delimiter: dataset.delimiter={name}"

@@ -158,7 +158,7 @@ def _whole(file: Path) -> pa.Table:
         return pa.Table.from_pydict(dict(found))
     kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
     raise DatasetError(
-        f"{file}: is {kind}, and a table is needed.",
+        f"{file}: must be a table, not {kind}.",
         "Write an object per line, a list of objects, or an object of lists of equal length.",
     )
 
@@ -190,7 +190,7 @@ def _check_depth(file: Path, size: int, changed: int) -> None:
             deep = _deep_line(text[:end])
             if deep is not None and _is_lines(file):
                 message = f"{file}: in line {number + deep + 1}, lists or objects are nested too deeply."
-                raise DatasetError(message, f"At most {MAX_DEPTH} may be inside of each other: is the file damaged?")
+                raise DatasetError(message, f"The maximum depth is {MAX_DEPTH}: is the file damaged?")
             rest, number = text[end:], number + text.count(b"\n", 0, end)
 
 
@@ -230,7 +230,7 @@ def _unreadable(file: Path, error: Exception) -> DatasetError:
     if "Empty JSON" in str(error) or (isinstance(error, json.JSONDecodeError) and error.doc in ("", b"")):
         return DatasetError(f"{file}: the file is empty.", "Write an object per line.")
     place = _first_broken_line(file)
-    return DatasetError(f"{file}: {place or str(error)[:200]}", "Each line has to be an object with the same types.")
+    return DatasetError(f"{file}: {place or str(error)[:200]}", "Each line must be an object with the same types.")
 
 
 def _first_broken_line(file: Path) -> str | None:
@@ -240,7 +240,9 @@ def _first_broken_line(file: Path) -> str | None:
     try:
         with _text(file) as stream:
             if stream.read(len(BOM_UTF8)) == BOM_UTF8:
-                return "the file begins with a byte order mark, which JSON has none of: remove its first three bytes."
+                return (
+                    "the file starts with a byte order mark, which JSON does not allow: remove its first three bytes."
+                )
         if not _is_lines(file):
             return None
         with _text(file) as stream:
@@ -248,9 +250,9 @@ def _first_broken_line(file: Path) -> str | None:
                 try:
                     parsed = _parsed(line or b"{}") if line.strip() else {}
                 except ValueError as error:
-                    return f"line {number} is no JSON object: {error}."
+                    return f"line {number} is not a JSON object: {error}."
                 if not isinstance(parsed, Mapping):
-                    return f"line {number} is no JSON object."
+                    return f"line {number} is not a JSON object."
     except (pa.ArrowException, OSError):
         return None
     return None

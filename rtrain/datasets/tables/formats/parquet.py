@@ -75,4 +75,4 @@ def _opened(file: Path) -> Any:
 
 
 def _unreadable(file: Path, error: Exception) -> DatasetError:
-    return DatasetError(f"{file}: {error}", "Is it a Parquet file, and complete?")
+    return DatasetError(f"{file}: {error}", "Check that it is a complete Parquet file.")

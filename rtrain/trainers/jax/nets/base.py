@@ -55,4 +55,4 @@ def build_net(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) -> Net
         return Linen(module, seed, given)
     if isinstance(module, nnx.Module):
         return Nnx(module, given)
-    raise ConfigError(f"trainer.model: {node['_target_']} makes a {type(module).__name__}, not a Flax module.")
+    raise ConfigError(f"trainer.model: {node['_target_']} returns a {type(module).__name__}, not a Flax module.")

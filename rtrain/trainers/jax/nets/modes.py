@@ -36,8 +36,8 @@ def call_parameters(kind: type) -> Mapping[str, inspect.Parameter]:
     ]
     if needed:
         raise ConfigError(
-            f"trainer.model: {kind.__name__}.__call__ needs {', '.join(needed)}, but it gets rows and its mode alone.",
-            f"Give it a default, or call the mode one of {', '.join(MODES)}.",
+            f"trainer.model: {kind.__name__}.__call__ needs {', '.join(needed)}, but it gets only rows and its mode.",
+            f"Give it a default, or name the mode one of {', '.join(MODES)}.",
         )
     return {one.name: one for one in parameters}
 

@@ -64,9 +64,10 @@ def check_readable(checkpoint: Mapping[str, Any]) -> None:
         place, value, reason = found
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
         raise CheckpointError(
-            f"no run could resume from this checkpoint: its {place} holds a {kind}, and only tensors and plain data "
-            f"are read from a checkpoint ({reason}).",
-            "Give tensors, numbers, texts, lists and dicts in state_dict of the callback, or in on_save_checkpoint.",
+            f"this checkpoint could not be resumed: its {place} contains a {kind}, but only tensors and plain data "
+            f"are loaded ({reason}).",
+            "Return tensors, numbers, strings, lists and dicts in state_dict of the callback, or in "
+            "on_save_checkpoint.",
         )
 
 

@@ -53,7 +53,8 @@ class StrangersNumbers(TorchCheckpointIO):
         for key, state in (*found["callbacks"].items(), *((key, stored[key]) for key in more)):
             if not takes_place(state, taken.get(key, {})):
                 raise CheckpointError(
-                    f"{Path(path).parent} was written by another account, and {key} would get more than numbers of it.",
+                    f"{Path(path).parent} was written by another account, and {key} would load more than numbers "
+                    "from it.",
                     TRUST.replace("--trust", "rtrain resume RUN --trust"),
                 )
         return found

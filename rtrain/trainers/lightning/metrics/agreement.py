@@ -34,8 +34,8 @@ class Agreement:
         names = [name for name, one in zip(first, differing, strict=True) if one and not name.startswith("train/")]
         if names and not self._is_told:
             self._worker.notice(
-                f"workers have different values of {', '.join(sorted(names))}: those of worker 0 are recorded and "
-                "decide. Log them with sync_dist=True to get the mean over all workers."
+                f"workers have different values of {', '.join(sorted(names))}: only those of worker 0 are recorded "
+                f"and used. Log them with sync_dist=True to get the mean over all workers."
             )
             self._is_told = True
         return first

@@ -115,8 +115,8 @@ def _added(trainer: pl.Trainer) -> dict[str, Any]:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, Tensor) and value.numel() != 1:
         raise TrainingError(
-            f"the module logs {name} with {value.numel()} values at once, and a metric is a single number.",
-            f'Log each: self.log(f"{name}_{{number}}", value) for each number and value, or their mean.',
+            f"the module logs {name} with {value.numel()} values, but a metric must be a single number.",
+            f'Log each: self.log(f"{name}_{{number}}", value) for each number and value, or log their mean.',
         )
     return float(value)
 

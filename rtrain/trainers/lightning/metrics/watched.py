@@ -78,7 +78,7 @@ class Watched:
         default = [] if is_named else [("run.checkpoint.best.monitor", self._chooses)]
         for key, name in [*self._keys, *default]:
             if name not in recorded:
-                newest = " The newest checkpoint counts as the best." if name == self._chooses else ""
+                newest = " The latest checkpoint counts as the best." if name == self._chooses else ""
                 self._worker.notice(
                     f"{key}: the run recorded no {name}, only {_listed(recorded)}.{newest} Log it with "
                     f"self.log(..., on_epoch=True), or set {key} to another."

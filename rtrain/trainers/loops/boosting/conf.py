@@ -16,31 +16,31 @@ from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER
 HAS_EPOCHS = Need(
     met=lambda way: False,
     otherwise="boosted trees grow in rounds, not in epochs",
-    instead="Write a checkpoint after each so many rounds: run.checkpoint.every_steps=10",
+    instead="Write a checkpoint every N rounds: run.checkpoint.every_steps=10",
     keys=("trainer.type",),
 )
 HAS_STEPS = Need(
     met=lambda way: False,
-    otherwise="the metrics of each round are written",
+    otherwise="the metrics of every round are recorded",
     instead="Leave it out",
     keys=("trainer.type",),
 )
 SAVED_BY_ROUND = Need(
     met=lambda way: (way.conf.run.checkpoint.every_steps or 0) <= way.trainer.num_boost_round,
-    otherwise="the run ends before so many rounds",
+    otherwise="the run ends before that many rounds",
     instead="Write checkpoints more often, or none by round: run.checkpoint.every_steps=null",
     keys=("trainer.num_boost_round",),
 )
 CAN_STOP = Need(
     met=lambda way: way.resumed or can_stop(way.trainer.early_stopping, way.trainer.num_boost_round),
-    otherwise="the run ends before so many rounds in a row can be without improvement",
-    instead="Ask for fewer of them, or grow more trees",
+    otherwise="the run ends before that many rounds without improvement",
+    instead="Set fewer rounds, or train more trees",
     keys=("trainer.num_boost_round", "trainer.early_stopping", "trainer.early_stopping_rounds"),
 )
 NORMALIZED = Need(
     # Of streamed rows, the mean takes a pass over the files, which false leaves out.
     met=lambda way: way.info is None or way.info.memory == "stream",
-    otherwise="boosted trees take the numbers as they are",
+    otherwise="boosted trees use the numbers as they are",
     instead="Leave it out",
     keys=("trainer.type", "dataset"),
     of_rows=True,
@@ -48,7 +48,7 @@ NORMALIZED = Need(
 STOPS_EARLY = Need(
     met=lambda way: way.trainer.early_stopping is not None,
     otherwise="nothing stops the run early",
-    instead="It is early_stopping.min_delta now: trainer.early_stopping={patience: 10, min_delta: 0.01}",
+    instead="Use early_stopping.min_delta: trainer.early_stopping={patience: 10, min_delta: 0.01}",
     keys=("trainer.early_stopping", "trainer.early_stopping_rounds"),
 )
 METRIC_NAMES = ("metric", "metrics", "metric_types", "eval_metric")
@@ -56,12 +56,12 @@ METRIC_NAMES = ("metric", "metrics", "metric_types", "eval_metric")
 MEASURES = Need(
     met=lambda way: way.trainer.eval_splits != [],
     otherwise="trainer.eval_splits=[] evaluates nothing",
-    instead="Name a split: trainer.eval_splits=[val]",
+    instead="Set a split: trainer.eval_splits=[val]",
     keys=("trainer.eval_splits",),
 )
 SHUFFLES = Need(
     met=lambda way: False,
-    otherwise="boosted trees take the rows in the order of the data",
+    otherwise="boosted trees use the rows in the order of the data",
     instead="Leave it out",
     keys=("trainer.type",),
     portable=True,

@@ -58,9 +58,8 @@ def check_trees(info: DatasetInfo, wrote: CheckpointMetadata, objectives: tuple[
         before, now = getattr(wrote.info, name), getattr(info, name)
         if before != now:
             raise ConfigError(
-                f"run.init_from: its trees were grown on other data: {name} was {_few(before)}, and is {_few(now)}.",
-                "Give this run the columns of that one (dataset.features, dataset.categorical), or leave "
-                "run.init_from out.",
+                f"run.init_from: its trees were trained on other data: {name} was {_few(before)}, but is {_few(now)}.",
+                "Use the same columns in this run (dataset.features, dataset.categorical), or leave run.init_from out.",
             )
     before, now = objectives
     if before != now:

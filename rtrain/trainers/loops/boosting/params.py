@@ -49,7 +49,7 @@ def check_names(params: Mapping[str, Any], known: Collection[str], ours: Mapping
             raise ConfigError(f"trainer.params.{name}{reason}", _way_out(name, value, known, ours, conf))
         if name not in known:
             hint = _way_out(name, value, known, ours, conf)
-            raise ConfigError(f"trainer.params.{name}: there is no parameter of this name.", hint)
+            raise ConfigError(f"trainer.params.{name}: there is no such parameter.", hint)
 
 
 def _way_out(name: str, value: Any, known: Collection[str], ours: Mapping[str, str], conf: type) -> str:
@@ -79,9 +79,9 @@ def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mappi
     """
     if conf.early_stopping is not None and kind in uncut:
         raise ConfigError(
-            f"trainer.early_stopping: with {param}={kind} {uncut[kind]}, so that the best round can't be kept.",
+            f"trainer.early_stopping: with {param}={kind} {uncut[kind]}, so the best round can't be kept.",
             f"Leave it out, or use trainer.params.{param}={usual}. run.checkpoint.every_steps with "
-            "run.checkpoint.best.monitor keeps the best of the rounds that are saved.",
+            "run.checkpoint.best.monitor keeps the best of the saved rounds.",
         )
 
 
@@ -103,8 +103,8 @@ def refused(
                 meant = next((one for one in numbers if takes({**given, name: float(one)})), None)
                 hint = to_try(f"trainer.params.{name}={meant}") if meant is not None else None
                 return f"trainer.params.{name}: must be a number, not {as_written(value)}", hint
-            return f"trainer.params.{name}: {library} refuses {as_written(value)}: {text}", None
-    return f"trainer.params: {library} refuses them: {text}", None
+            return f"trainer.params.{name}: {library} rejects {as_written(value)}: {text}", None
+    return f"trainer.params: {library} rejects them: {text}", None
 
 
 def hint_about_value(conf: type, name: str, value: Any, wrong: str, known: Iterable[str]) -> str:
@@ -160,10 +160,10 @@ def check_num_class(given: Any, info: DatasetInfo, allowed: Collection[int | Non
     if given is None or str(given) in map(str, allowed):
         return
     if str(given) == str(info.num_classes):
-        reason = f"{objective} tells two classes apart by one sum of trees, num_class=1."
+        reason = f"{objective} separates two classes with one sum of trees, num_class=1."
     else:
         reason = f"{info.name} has {info.num_classes or 'no'} classes."
-    raise ConfigError(f"trainer.params.num_class={given}: {reason}", "Leave it out: it follows from the data.")
+    raise ConfigError(f"trainer.params.num_class={given}: {reason}", "Leave it out: it is set from the data.")
 
 
 def check_start(dataset: Dataset, num_class: Any) -> None:
@@ -182,8 +182,8 @@ def check_start(dataset: Dataset, num_class: Any) -> None:
     given, sums = 1 if margin.ndim == 1 else margin.shape[1], max(1, int(num_class or 1))
     if given != sums:
         raise ConfigError(
-            f"dataset.base_margin: rows bring {given} scores to start from, but have {sums} sums of trees.",
-            "Give a score for each class." if sums > 1 else "Give one score for each row.",
+            f"dataset.base_margin: rows have {given} scores to start from, but the model has {sums} sums of trees.",
+            "Use one score per class." if sums > 1 else "Use one score per row.",
         )
 
 
@@ -201,8 +201,8 @@ def check_measures(names: Iterable[str], of_probabilities: Sequence[str], key: s
     for name in names:
         if name in of_probabilities:
             raise ConfigError(
-                f"{key}: {name} would take the sums of trees, which this objective gives, for probabilities.",
-                "Leave it out: the loss and the errors of the probabilities are then measured. Or use auc.",
+                f"{key}: {name} would treat the sums of trees from this objective as probabilities.",
+                "Leave it out: the loss and the errors of the probabilities are then used. Or use auc.",
             )
 
 
@@ -222,7 +222,7 @@ def numbered_constraints(params: Mapping[str, Any], info: DatasetInfo) -> dict[s
         found["monotone_constraints"] = list(signs)
     if isinstance(groups, (list, tuple)):
         if not all(isinstance(group, (list, tuple)) for group in groups):
-            raise ConfigError("trainer.params.interaction_constraints is a list of lists of features.")
+            raise ConfigError("trainer.params.interaction_constraints must be a list of lists of features.")
         numbers = [[_number(one, info, "interaction_constraints") for one in group] for group in groups]
         found["interaction_constraints"] = numbers
     return found
@@ -246,8 +246,8 @@ def _check_monotone(signs: Sequence[Any], info: DatasetInfo) -> None:
     if len(signs) != count:
         raise ConfigError(
             f"trainer.params.monotone_constraints has {len(signs)} numbers, but {info.name} has {count} features.",
-            "Try a mapping of those that matter: {name: 1, other: -1}",
+            "Use a mapping of those that matter: {name: 1, other: -1}",
         )
     wrong = [name for name, sign in zip(info.feature_names, signs, strict=False) if sign and name in info.categories]
     if wrong:
-        raise ConfigError(f"trainer.params.monotone_constraints: {wrong[0]!r} is a category, which has no order.")
+        raise ConfigError(f"trainer.params.monotone_constraints: {wrong[0]!r} is categorical and has no order.")

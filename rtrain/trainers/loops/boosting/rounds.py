@@ -89,11 +89,11 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
     info = dataset_of(job)
     if info.task not in TASKS or info.dtype == "object":
         raise ConfigError(
-            f"the {job.trainer_name} trainer takes rows of numbers for {', '.join(TASKS)}, but {info.name} "
+            f"the {job.trainer_name} trainer supports rows of numbers for {', '.join(TASKS)}, but {info.name} "
             f"is for {info.task}{' of texts' if info.dtype == 'object' else ''}."
         )
     if info.task == "ranking" and "group" not in info.columns:
-        raise ConfigError("a ranking needs the queries of its rows.", "Name their column: dataset.group=query_id")
+        raise ConfigError("a ranking needs the queries of its rows.", "Set their column: dataset.group=query_id")
     roles = ("weight", "base_margin", "group")
     check_roles(job.trainer_name, info, roles if info.task == "ranking" else roles[:2])
     check_float32(job.trainer_name, info)
@@ -108,9 +108,9 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
         raise ConfigError("trainer.early_stopping needs a split to evaluate on.", to_try(hint))
     if early is not None and None not in (early.monitor, best) and early.monitor != best:
         raise ConfigError(
-            f"trainer.early_stopping.monitor={early.monitor}: the best round is chosen by {best} already "
-            "(run.checkpoint.best.monitor), and a model of boosted trees has one best round.",
-            "Name one metric",
+            f"trainer.early_stopping.monitor={early.monitor}: the best round is already chosen by {best} "
+            f"(run.checkpoint.best.monitor), and a model has only one best round.",
+            "Use one metric",
         )
     check_numbers(conf.params, "trainer.params", conf.params)
     functions(conf, job.builder)
@@ -257,12 +257,12 @@ class Rounds:
         name, progress = str(self.control.monitor.name), self.progress
         if not progress.was_finite and self._may_be_undefined(name):
             if progress.step == 1:
-                self._worker.notice(f"{name} is {value:g} in the first round: it may not be defined for these rows")
+                self._worker.notice(f"{name} is {value:g} in the first round: it is possibly undefined for these rows")
             return
         raise NotFiniteError(
             f"{name} of round {progress.step} is {value:g}, not a finite number.",
-            "Labels or weights are too large, or it is not defined for the rows of its split: auc needs both classes. "
-            "Correct them, or name another metric: run.checkpoint.best.monitor",
+            "Labels or weights are too large, or it is undefined for the rows of its split: auc needs both classes. "
+            "Correct them, or use another metric: run.checkpoint.best.monitor",
         )
 
     def _may_be_undefined(self, name: str) -> bool:
@@ -340,7 +340,8 @@ class Rounds:
         if progress.step and not importance.get("weight"):
             self._worker.notice(
                 f"nothing was learned in {progress.step} rounds: no feature is used. There are too few rows for the "
-                "limits in trainer.params, or labels hardly differ (XGBoost ignores splits that gain less than 1e-6)"
+                "limits in trainer.params, or the labels differ too little (XGBoost ignores splits that gain less "
+                "than 1e-6)"
             )
         self._notice_best_round()
 

@@ -53,7 +53,7 @@ def check_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ..
         where = f"{KEY}.{place}"
         if not isinstance(node, Mapping):
             raise ConfigError(
-                f"{where}: must be a mapping.", f"Name a class: {KEY}=[{{_target_: my_module.MyCallback}}]"
+                f"{where}: must be a mapping.", f"Use a class: {KEY}=[{{_target_: my_module.MyCallback}}]"
             )
         builder.check_node(node, where)
         kind = builder.locate(node["_target_"], f"{where}._target_")
@@ -69,9 +69,9 @@ def _no_callback(where: str, node: Mapping[str, Any], kind: type) -> ConfigError
     package = kind.__module__.partition(".")[0]
     trainer = next((name for name, plugin in plugins() if package in plugin.callback_packages), None)
     if issubclass(kind, Callback):
-        hint = "It is called on the driver: put it into run.callbacks."
+        hint = "It runs on the driver: put it into run.callbacks."
     elif trainer is not None:
-        hint = f"It is one of trainer={trainer}."
+        hint = f"It belongs to trainer={trainer}."
     else:
         hint = "Inherit rtrain.WorkerCallback."
-    return ConfigError(f"{where}: {node['_target_']} is not a callback that this trainer calls.", hint)
+    return ConfigError(f"{where}: {node['_target_']} is not a callback of this trainer.", hint)

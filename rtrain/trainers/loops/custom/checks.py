@@ -52,7 +52,8 @@ def _refuse_notebook(path: str) -> None:
     file, _, name = path.partition(":")
     if file == "__main__":
         raise ConfigError(
-            f"trainer.train_loop: {path} is a function of a notebook or a script, and workers import a module.",
+            f"trainer.train_loop: {path} is a function of a notebook or script, but workers must import it from a "
+            "module.",
             f"Put it into a module of the project: trainer.train_loop=my_module:{name}",
         )
     if not file.endswith(".ipynb") and _is_notebook_alone(file):
@@ -60,10 +61,10 @@ def _refuse_notebook(path: str) -> None:
     if file.endswith(".ipynb"):
         module = ".".join(Path(file).with_suffix("").parts)
         raise ConfigError(
-            f"trainer.train_loop: {file} is a notebook, and workers import a module.",
+            f"trainer.train_loop: {file} is a notebook, but workers must import a module.",
             to_try(
                 f"jupyter nbconvert --to script {file}",
-                f"then, without the cells that only try things out: trainer.train_loop={module}:{name}",
+                f"then, without experimental cells: trainer.train_loop={module}:{name}",
             ),
         )
 
@@ -84,13 +85,13 @@ def _refuse_suspended(function: Any, path: str) -> None:
     called = (function, type(function).__call__)  # of an object, its method
     if any(map(inspect.isgeneratorfunction, called)):
         raise ConfigError(
-            f"trainer.train_loop: {path} has a `yield`: to call it trains nothing.",
-            "Report by ray.train.report(...) instead.",
+            f"trainer.train_loop: {path} has a `yield`: calling it does not train.",
+            "Report with ray.train.report(...) instead.",
         )
     if any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called):
         raise ConfigError(
-            f"trainer.train_loop: {path} is an `async def`: to call it trains nothing.",
-            "Name a function that runs it: def train(config): asyncio.run(...)",
+            f"trainer.train_loop: {path} is an `async def`: calling it does not train.",
+            "Use a function that runs it: def train(config): asyncio.run(...)",
         )
 
 
@@ -139,7 +140,7 @@ def config_not_taken(job: Job) -> list[str]:
     name = getattr(function, "__name__", conf.train_loop)
     return [
         f"trainer.train_loop_config has no effect: {conf.train_loop} needs no argument. "
-        f"A parameter without a default gets it: def {name}(config)"
+        f"It is passed to a parameter without a default: def {name}(config)"
     ]
 
 
@@ -163,7 +164,7 @@ def config_parameter(function: Any, arguments: Collection[str] = ()) -> inspect.
         name = getattr(function, "__name__", str(function))
         problem = f"needs {named[0]} by name" if named else f"needs {len(needed)} arguments"
         raise ConfigError(
-            f"trainer.train_loop: {name} {problem}; a train loop takes none, or one config.",
-            "Give it the others by name: trainer.arguments={" + f"{needed[-1].name}: ...}}",
+            f"trainer.train_loop: {name} {problem}; a train loop takes no argument, or one config.",
+            "Pass the others by name: trainer.arguments={" + f"{needed[-1].name}: ...}}",
         )
     return needed[0] if needed else None

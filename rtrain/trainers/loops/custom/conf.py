@@ -12,18 +12,18 @@ from rtrain.config.needs import LOOP, SEVERAL_WORKERS, WORKERS, Need, Rules
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,
     otherwise="trainer.train_loop does the training",
-    instead="The loop gets what trainer.train_loop_config holds: write it there",
+    instead="The loop gets trainer.train_loop_config: set it there",
     keys=("trainer.train_loop",),
 )
 DATA = Need(
     met=lambda way: way.conf.dataset is not None or bool(way.conf.datasets),
     otherwise="there is no data to split",
-    instead="Name some: datasets, or dataset",
+    instead="Set some: datasets, or dataset",
     keys=("dataset", "datasets"),
 )
 DEVICE = Need(
     met=lambda way: way.trainer.train_loop is None or WORKERS.met(way),
-    otherwise="in this process, trainer.train_loop takes the GPU that it finds",
+    otherwise="in this process, trainer.train_loop uses the GPU it finds",
     instead="Choose the device in the loop, or train on Ray workers: num_workers=1",
     keys=("trainer.train_loop", "scaling.num_workers"),
     portable=True,

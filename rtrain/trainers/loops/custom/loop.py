@@ -63,8 +63,8 @@ def _nothing_reported(before: int) -> str:
     """Return what a loop should know that ended without a report; ``before`` it, it had made so many."""
     if before:
         return (
-            f"the loop has reported nothing since report {before}: nothing was trained. How long it trains follows "
-            "from what it does with ray.train.get_checkpoint(), and from trainer.train_loop_config"
+            f"the loop has reported nothing since report {before}: nothing was trained. Check how it uses "
+            f"ray.train.get_checkpoint() and trainer.train_loop_config"
         )
     return (
         "the loop has reported nothing: the run has no metrics and no checkpoint. "

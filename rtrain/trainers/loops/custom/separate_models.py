@@ -84,10 +84,12 @@ def _train_alone(worker: Worker, framework: str, trainer: str, one: Watched) -> 
     ranks = [rank for rank in range(worker.world_size) if board.pinned(f"{key}-{rank}")]
     if len(ranks) > 1:
         if trainer == framework:
-            why, instead = "the loop doesn't use what joins them.", f"Use {one.joins}"
+            why, instead = "the loop doesn't connect the workers.", f"Use {one.joins}"
         else:
-            why = f"the workers are joined for {framework} alone."
-            instead = f"Choose trainer={trainer}, " + ("which joins them" if one.by_itself else f"and use {one.joins}")
+            why = f"the workers are connected only for {framework}."
+            instead = f"Choose trainer={trainer}, " + (
+                "which connects them" if one.by_itself else f"and use {one.joins}"
+            )
         raise TrainingError(
             f"workers {', '.join(map(str, ranks))} train with {one.framework}, each of them a separate model: {why}",
             f"{instead}; or train with num_workers=1, or on one rank only.",

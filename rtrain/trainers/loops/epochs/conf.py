@@ -30,19 +30,19 @@ from rtrain.trainers.loops.epochs.too_late import (
 
 CAN_SKIP = Need(
     met=lambda way: False,
-    otherwise="this trainer leaves no step out",
-    instead="End the run at a loss that is no number: run.failure.nan_loss=stop",
+    otherwise="this trainer skips no steps",
+    instead="End the run at a loss that is not a number: run.failure.nan_loss=stop",
     keys=("trainer.type",),
 )
 EVALUATES = Need(
     met=lambda way: way.trainer.evaluate_split != "none",
     otherwise="trainer.evaluate_split=none evaluates nothing",
-    instead="Name a split: trainer.evaluate_split=val",
+    instead="Set a split: trainer.evaluate_split=val",
     keys=("trainer.evaluate_split",),
 )
 SHUFFLES = Need(
     met=lambda way: way.trainer.shuffle,
-    otherwise="trainer.shuffle=false takes the rows in the order of the data",
+    otherwise="trainer.shuffle=false uses the rows in the order of the data",
     instead="Shuffle them: trainer.shuffle=true",
     keys=("trainer.shuffle",),
 )
@@ -116,11 +116,9 @@ class LimitsConf:
             ValueError: Names the keys.
         """
         if self.batch_size is not None and self.global_batch_size is not None:
-            raise ValueError(
-                "batch_size and global_batch_size contradict each other: give one, and set the other to null"
-            )
+            raise ValueError("batch_size and global_batch_size contradict each other: set one of them to null")
         if self.max_epochs is None and self.max_steps is None and self.max_seconds is None:
-            raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
+            raise ValueError("training would never end: set max_epochs, max_steps or max_seconds")
 
     def num_steps(self, steps_per_epoch: int) -> int | None:
         """Return the optimizer steps of the whole run; None when only the clock ends it."""

@@ -19,7 +19,7 @@ from rtrain.trainers.sharded_checkpoint import CheckpointGroup
 class Learner(ABC):
     """A model, its optimizer and what belongs to them, on one rank."""
 
-    hint: str = "Lower trainer.optimizer's learning rate, or look for extreme values in the data."
+    hint: str = "Lower trainer.optimizer's learning rate, or check the data for extreme values."
     """What the user can do when a loss is not a number."""
     savers: CheckpointGroup | None = None
     """All ranks, if each of them writes a part of each checkpoint."""

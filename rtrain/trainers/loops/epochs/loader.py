@@ -46,8 +46,8 @@ class BatchLoader:
         """Return the batch, whose rows have the type that the dataset's description says; see ``steps``."""
         if batch.x.dtype != self._dtype:
             raise DatasetError(
-                f"the rows of {self._name} are {batch.x.dtype}, but its description says {self._dtype}.",
-                "The dataset's source has to give DatasetInfo.dtype as it is.",
+                f"the rows of {self._name} are {batch.x.dtype}, but DatasetInfo.dtype is {self._dtype}.",
+                "The dataset's source must set DatasetInfo.dtype to the type of its rows.",
             )
         return batch
 

@@ -123,7 +123,7 @@ class EpochLoop:
         if seen != there:
             raise TrainingError(
                 f"epoch {self.progress.epoch} had {seen} rows, but the train split has {there}.",
-                "Its files changed while they were read, or the dataset's source gives rows twice or never.",
+                "Its files changed while they were read, or the dataset's source repeats or skips rows.",
             )
 
     def _between_steps(self) -> str:

@@ -74,13 +74,13 @@ OF_STEPS = (
 """What decides how many steps a run takes."""
 BY_EPOCH = Need(
     met=lambda way: not _comes_too_late(way.trainer.eval_every_epochs, way.trainer.max_epochs),
-    otherwise="the run ends before so many epochs are over",
+    otherwise="the run ends before that many epochs",
     instead="Evaluate more often, or at the end only: trainer.eval_every_epochs=null",
     keys=("trainer.max_epochs",),
 )
 BY_STEP = Need(
     met=lambda way: not _comes_too_late(way.trainer.eval_every_steps, way.trainer.max_steps),
-    otherwise="the run ends before so many steps are taken",
+    otherwise="the run ends before that many steps",
     instead="Evaluate more often, or at the end only: trainer.eval_every_steps=null",
     keys=("trainer.max_steps",),
 )
@@ -92,13 +92,13 @@ BY_STEP_OF_ROWS = replace(
 )
 SAVED_BY_EPOCH = Need(
     met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_epochs, way.trainer.max_epochs),
-    otherwise="the run ends before so many epochs are over",
+    otherwise="the run ends before that many epochs",
     instead="Write checkpoints more often, or none by epoch: run.checkpoint.every_epochs=null",
     keys=("trainer.max_epochs",),
 )
 SAVED_BY_STEP = Need(
     met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_steps, way.trainer.max_steps),
-    otherwise="the run ends before so many steps are taken",
+    otherwise="the run ends before that many steps",
     instead="Write checkpoints more often, or none by step: run.checkpoint.every_steps=null",
     keys=("trainer.max_steps",),
 )
@@ -110,56 +110,56 @@ SAVED_BY_STEP_OF_ROWS = replace(
 )
 LOGGED_BY_STEP = Need(
     met=lambda way: not _comes_too_late(way.conf.run.log_every_steps, most_steps(way)),
-    otherwise="the run ends before so many steps are taken",
+    otherwise="the run ends before that many steps",
     instead="Log more often",
     keys=("run.log_every_steps", *OF_STEPS),
     of_rows=True,
 )
 EARLIER = Need(
     met=lambda way: way.info is None or not _ends_by_epochs(way),
-    otherwise="trainer.max_epochs ends the run before",
-    instead="Train for more epochs, or as long as the steps take: trainer.max_epochs=null",
+    otherwise="trainer.max_epochs ends the run earlier",
+    instead="Train for more epochs, or remove the limit: trainer.max_epochs=null",
     keys=("trainer.max_steps", *OF_STEPS),
     of_rows=True,
     documented=True,
 )
 SOONER = Need(
     met=lambda way: way.info is None or not _ends_by_steps(way),
-    otherwise="trainer.max_steps ends the run before",
-    instead="Take more steps, or as many as the epochs have: trainer.max_steps=null",
+    otherwise="trainer.max_steps ends the run earlier",
+    instead="Set more steps, or remove the limit: trainer.max_steps=null",
     keys=("trainer.max_epochs", *OF_STEPS),
     of_rows=True,
     documented=True,
 )
 ENDED_BY_RUN = Need(
     met=lambda way: not _comes_too_late(way.trainer.max_seconds, way.conf.run.stop.max_seconds),
-    otherwise="run.stop.max_seconds ends the run before",
-    instead="Give one of the two",
+    otherwise="run.stop.max_seconds ends the run earlier",
+    instead="Set only one of them",
     keys=("trainer.max_seconds", "run.stop.max_seconds"),
     documented=True,
 )
 ENDED_BY_TRAINER = replace(
     ENDED_BY_RUN,
     met=lambda way: not _comes_too_late(way.conf.run.stop.max_seconds, way.trainer.max_seconds),
-    otherwise="trainer.max_seconds ends the run before",
+    otherwise="trainer.max_seconds ends the run earlier",
 )
 EVALUATED = Need(
     met=lambda way: way.info is None or any(way.info.num_rows.get(one) for one in ("val", "test")),
     otherwise="the dataset has no rows to evaluate on",
-    instead="Make a split of some: dataset.split.val=0.1",
+    instead="Add a split: dataset.split.val=0.1",
     keys=("dataset",),
     of_rows=True,
 )
 IN_TIME = Need(
     met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_seconds, _seconds(way)),
-    otherwise="the run ends before so many seconds are over",
+    otherwise="the run ends before that many seconds",
     instead="Write checkpoints more often, or none by time: run.checkpoint.every_seconds=null",
     keys=("trainer.max_seconds", "run.stop.max_seconds"),
 )
 JUDGED = Need(
     met=lambda way: can_stop(way.trainer.early_stopping, _most_evaluations(way)),
-    otherwise="the run ends before so many evaluations in a row can be without improvement",
-    instead="Ask for fewer of them, or train for longer",
+    otherwise="the run ends before that many evaluations without improvement",
+    instead="Set fewer evaluations, or train for longer",
     keys=("trainer.early_stopping", "trainer.eval_every_epochs", "trainer.eval_every_steps", *OF_STEPS),
     of_rows=True,
 )
@@ -169,7 +169,7 @@ WATCHED = replace(
     JUDGED,
     met=lambda way: way.trainer.early_stopping is None or _most_evaluations(way) != 0,
     otherwise="the run is not evaluated before its end",
-    instead="Evaluate in between: trainer.eval_every_epochs=1",
+    instead="Evaluate earlier: trainer.eval_every_epochs=1",
 )
 
 
@@ -184,8 +184,8 @@ def schedules_of(*sections: str) -> Rule:
 
 STARTED = Need(
     met=lambda way: way.info is None,
-    otherwise="the run ends before so many steps are taken",
-    instead="Say fewer of them, or train for longer",
+    otherwise="the run ends before that many steps",
+    instead="Set fewer steps, or train for longer",
     keys=("trainer.scheduler", "trainer.scheduler_interval", "trainer.optimizer", "trainer.arguments", *OF_STEPS),
     of_rows=True,
 )

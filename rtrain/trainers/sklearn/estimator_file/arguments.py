@@ -26,7 +26,7 @@ def take_arguments(loaded: Any, built: Any) -> None:
             fixed = {key: one for key, one in kinds[type(part)].items() if not isinstance(one, np.random.RandomState)}
             part.set_params(**fixed)
         elif hasattr(part, "partial_fit"):
-            raise CheckpointError(f"the estimator holds a {type(part).__name__}, which the config does not name.")
+            raise CheckpointError(f"the estimator contains a {type(part).__name__}, which is not in the config.")
 
 
 def forget_caches(loaded: Any) -> None:

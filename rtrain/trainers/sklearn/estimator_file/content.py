@@ -55,7 +55,7 @@ def load(folder: Path, *, trusted: bool) -> Any:
     if not (folder / DATA).exists() and (folder / PICKLE).exists():
         if not trusted:
             raise CheckpointError(
-                f"{folder} was written by another account, and its {PICKLE} may run anything when it is opened.",
+                f"{folder} was written by another account, and its {PICKLE} could run any code when it is loaded.",
                 TRUST,
             )
         return _read(folder, PICKLE, pickle.loads)
@@ -95,4 +95,4 @@ def _read(folder: Path, name: str, loads: Callable[[bytes], Any]) -> Any:
     try:
         return loads(content)
     except Exception as error:  # damaged files raise whatever the objects in them raise
-        raise CheckpointError(f"{folder / name} holds no estimator that can be loaded: {error}") from error
+        raise CheckpointError(f"{folder / name} contains no loadable estimator: {error}") from error

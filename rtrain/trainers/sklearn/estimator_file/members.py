@@ -33,12 +33,12 @@ def check_members(estimator: Any) -> None:
             random generator is at a position that does not exist.
     """
     if not isinstance(estimator, BaseEstimator):
-        raise CheckpointError(f"it holds a {type(estimator).__name__}, which is no estimator.")
+        raise CheckpointError(f"it contains a {type(estimator).__name__}, which is not an estimator.")
     found = list(objects_in(estimator))
     placed = {id(one) for part in found for one in _placed(part)}
     for one in found:
         if isinstance(one, (*FUNCTIONS, Tree, TreePredictor, _BinMapper)) and id(one) not in placed:
-            raise CheckpointError(f"it holds a {type(one).__name__} in a place where scikit-learn has none.")
+            raise CheckpointError(f"it contains a {type(one).__name__} in a place where scikit-learn has none.")
         if isinstance(one, np.random.RandomState | np.random.Generator):
             _check_position(one)
     for part in parts_of(estimator):
@@ -62,7 +62,7 @@ def check_rows(estimator: Any) -> None:
         for member, num_rows in product(part.estimators_, (1, 2, 3)):
             found = _predict_binary(member, np.zeros((num_rows, part.n_features_in_)))
             if np.shape(found) != (num_rows,):
-                raise CheckpointError("its one-vs-rest classifier has a part that doesn't predict one number a row.")
+                raise CheckpointError("its one-vs-rest classifier has a part that doesn't predict one number per row.")
 
 
 def _placed(part: Any) -> list[Any]:
@@ -84,7 +84,7 @@ def _check_attributes(part: Any) -> None:
     for name, value in vars(part).items():
         usual = getattr(type(part), name, value)
         if usual is not value and not (isinstance(usual, PLAIN) and isinstance(value, PLAIN)):
-            raise CheckpointError(f"its {type(part).__name__} hides {name}, which is of the class.")
+            raise CheckpointError(f"its {type(part).__name__} overrides {name} of its class.")
 
 
 def _check_position(generator: np.random.RandomState | np.random.Generator) -> None:

@@ -33,7 +33,7 @@ def check_schema(content: bytes) -> None:
         _check_sizes(archive, len(content))
         schema = json.loads(archive.read(SCHEMA))
         if not isinstance(schema, dict) or schema.get("protocol") != PROTOCOL:
-            raise _refused("is of another version of skops's format")
+            raise _refused("has another version of the skops format")
         nodes = list(_nodes(schema))
         files: dict[str, int] = {}
         _check_types(nodes)
@@ -70,12 +70,12 @@ def _check_types(nodes: Sequence[Mapping[str, Any]]) -> None:
         loader, number = node["__loader__"], node.get("__id__")
         name = (node.get("__module__"), node.get("__class__"))
         if not isinstance(loader, str) or name not in TYPES.get(loader, ()):
-            raise _refused(f"holds {name[0]}.{name[1]} ({loader}), which is not listed")
+            raise _refused(f"contains {name[0]}.{name[1]} ({loader}), which is not listed")
         # skops takes the first entry with an id for all of them.
         if not isinstance(number, int) or known.setdefault(number, (loader, *name)) != (loader, *name):
             raise _refused("has two types for one entry")
         if loader == "PartialNode" and node["content"]["func"]["__loader__"] != "FunctionNode":
-            raise _refused("calls more than a function")
+            raise _refused("calls something other than a function")
         if loader == "ListNode":
             plain[number] = plain.get(number, True) and all(one["__loader__"] == "TypeNode" for one in node["content"])
     # skops calls what the keys of a mapping are said to be with each key.
@@ -100,7 +100,7 @@ def _check_trees(nodes: Sequence[Mapping[str, Any]], shapes: Mapping[str, tuple[
         arguments = [one["content"] for one in same[node["__reduce__"]["args"]["__id__"]]]
         right = all(is_array(one["nodes"], 1) and is_array(one["values"], 3) for one in states)
         if not right or not all(len(one) == 3 and is_array(one[1], 1) for one in arguments):
-            raise _refused("holds a tree that is not made of arrays")
+            raise _refused("contains a tree that does not consist of arrays")
 
 
 def _check_file(archive: ZipFile, node: Mapping[str, Any], files: dict[str, int]) -> tuple[int, ...]:
@@ -112,10 +112,10 @@ def _check_file(archive: ZipFile, node: Mapping[str, Any], files: dict[str, int]
     file = io.BytesIO(content)
     read_header = HEADERS.get(np.lib.format.read_magic(file))
     if read_header is None:
-        raise _refused(f"holds no array in {name}")
+        raise _refused(f"contains no array in {name}")
     shape, _, dtype = read_header(file)
     if dtype.hasobject or prod(shape) * dtype.itemsize != len(content) - file.tell():
-        raise _refused(f"holds no array of numbers in {name}")
+        raise _refused(f"contains no array of numbers in {name}")
     return tuple(shape)
 
 

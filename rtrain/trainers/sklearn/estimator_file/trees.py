@@ -113,4 +113,4 @@ def _num_features(estimator: Any) -> int:
 
 def _require(right: bool) -> None:
     if not right:
-        raise CheckpointError("a tree or an average in it leads to nodes or features that do not exist.")
+        raise CheckpointError("a tree or an average in it refers to nodes or features that do not exist.")

@@ -30,10 +30,10 @@ def load_weights(model: Any, folder: Path, but: Sequence[Any] = ()) -> None:
     try:
         with h5py.File(folder / FILE_NAME) as file:
             for name in _refused(file):
-                raise CheckpointError(f"{folder / FILE_NAME} is refused: {name} in it leads to other data.")
+                raise CheckpointError(f"{folder / FILE_NAME} is rejected: {name} in it refers to other data.")
         model.load_weights(folder / FILE_NAME, objects_to_skip=but)
     except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{folder} does not hold the weights of this model: {error}") from error
+        raise CheckpointError(f"{folder} does not contain the weights of this model: {error}") from error
 
 
 def _refused(file: h5py.File) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _refused(file: h5py.File) -> Iterator[str]:
                 continue
             seen.add(_address(value))
             if len(seen) > MAX_PARTS or depth > MAX_DEPTH:
-                raise CheckpointError(f"{file.filename} is refused: it has too many parts, or too many in each other.")
+                raise CheckpointError(f"{file.filename} is rejected: it has too many parts, or is nested too deeply.")
             if isinstance(value, h5py.Group):
                 waiting.append((inner, value, depth + 1))
             elif isinstance(value, h5py.Dataset):

@@ -50,7 +50,7 @@ def try_loss(model: Any, inputs: Inputs, output: Any, info: DatasetInfo, *, own:
         value = loss(y, found)
     if tf.rank(value) != 0:
         raise TrainingError(
-            f"trainer.loss gives {tuple(value.shape)} numbers for {shapes} of {info.name}, not their mean.",
+            f"trainer.loss returns {tuple(value.shape)} numbers for {shapes} of {info.name}, not their mean.",
             to_try("trainer.loss.reduction=sum_over_batch_size"),
         )
     if own:
@@ -67,8 +67,8 @@ def check_mask(output: Any, num_parts: int) -> None:
     """
     if num_parts > 1 and getattr(output, "_keras_mask", None) is not None:
         raise TrainingError(
-            "trainer.model gives outputs with a mask: the loss is the mean over the places that count in its rows, so "
-            "that several workers, or trainer.accumulate_steps, would train something else than one step of all rows.",
+            "trainer.model gives outputs with a mask: the loss is the mean over unmasked positions, so several "
+            "workers, or trainer.accumulate_steps, would train differently than one step of all rows.",
             "Use num_workers=1 and trainer.accumulate_steps=1, or an Embedding without mask_zero.",
         )
 
@@ -85,7 +85,7 @@ def try_metrics(metrics: Mapping[str, Any], output: Any, info: DatasetInfo) -> N
     for name, metric in metrics.items():
         if weighs and "int" in str(metric.dtype):
             raise TrainingError(
-                f"trainer.metrics.{name} counts in whole numbers, to which it would cut the weights of rows.",
+                f"trainer.metrics.{name} counts in integers, which would truncate the weights of rows.",
                 to_try(f"trainer.metrics.{name}.dtype=float32"),
             )
         try:
@@ -102,16 +102,16 @@ def try_metrics(metrics: Mapping[str, Any], output: Any, info: DatasetInfo) -> N
             _check_broadcast(f"trainer.metrics.{name}", partial(_measured, metric), y, found)
         elif is_single(found, y) and getattr(metric, "threshold", 0.5) is None:
             raise TrainingError(
-                f"trainer.metrics.{name} takes the largest output of a row for its class, but there is one output.",
+                f"trainer.metrics.{name} uses the largest output of a row as its class, but there is only one output.",
                 to_try(f"trainer.metrics.{name}.threshold=0.5"),
             )
 
 
 def _hint(output: Any, target: Any, info: DatasetInfo) -> str:
     if info.task not in CLASSES:
-        return "The target is one number per row: choose a metric of a regression, keras.metrics.R2Score say."
+        return "The target is one number per row: choose a regression metric, e.g. keras.metrics.R2Score."
     if is_single(output, target):
-        return "One output is the second of two classes: choose a binary metric, keras.metrics.AUC say."
+        return "One output is the second of two classes: choose a binary metric, e.g. keras.metrics.AUC."
     return (
         f"Targets are numbers of classes: {SPARSE} take them. Of others, make a subclass that gives them "
         f"keras.ops.one_hot(y_true, {info.num_classes})."
@@ -153,7 +153,7 @@ def _check_broadcast(key: str, measure: Callable[[Parts], float], target: Any, o
         raise TrainingError(
             f"{key} broadcasts targets of shape (rows,) and outputs of shape (rows, 1) to (rows, rows): it compares "
             "each row with all others.",
-            f"Begin it with: {RESHAPE}",
+            f"Start it with: {RESHAPE}",
         )
 
 
@@ -165,8 +165,8 @@ def _check_weights(loss: Callable[..., Any], target: Any, output: Any, weight: A
     wanted = float(np.mean(np.ravel(weight) * apart))
     if _is_close(plain, weighted) and not _is_close(plain, wanted):
         raise TrainingError(
-            "trainer.loss leaves out the weights of rows (dataset.weight): it gives one number for all rows together.",
-            "Let its call return one number per row, the mean over the last axis say, and compute_loss use "
+            "trainer.loss ignores the weights of rows (dataset.weight): it returns one number for all rows together.",
+            "Its call must return one number per row, e.g. the mean over the last axis, and compute_loss must use "
             "sample_weight.",
         )
 

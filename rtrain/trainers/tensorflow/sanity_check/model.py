@@ -84,11 +84,11 @@ def check_loss(model: Any, inputs: Inputs, worker: Worker, num_ranks: int) -> No
         return
     if is_mean_of_rows(model, inputs, next(iter(train.own_rows(0, 1)))):
         return
-    what = "trainer.loss: that of some rows is not the mean of that of its parts"
+    what = "trainer.loss: the loss of some rows is not the mean of the losses of its parts"
     if num_parts > 1:
         raise TrainingError(
-            f"{what}: several workers, or trainer.accumulate_steps, would not train what one step of all rows does.",
-            "Use num_workers=1 and trainer.accumulate_steps=1, or a loss that gives one value per row.",
+            f"{what}: several workers, or trainer.accumulate_steps, would train differently than one step of all rows.",
+            "Use num_workers=1 and trainer.accumulate_steps=1, or a loss that returns one value per row.",
         )
     worker.notice(
         f"{what}, so that the loss of an evaluation depends on trainer.eval_batch_size. For the loss of all rows "

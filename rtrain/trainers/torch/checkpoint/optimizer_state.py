@@ -27,7 +27,7 @@ def checked_state(optimizer: Optimizer, stored: Mapping[str, Any]) -> dict[str, 
     """
     groups = stored["param_groups"]
     if [len(one["params"]) for one in groups] != [len(one["params"]) for one in optimizer.param_groups]:
-        raise CheckpointError("the checkpoint's optimizer has other weights than that of the config.")
+        raise CheckpointError("the checkpoint's optimizer has other weights than the one in the config.")
     ids = [number for group in groups for number in group["params"]]
     weights = dict(zip(ids, (one for group in optimizer.param_groups for one in group["params"]), strict=True))
     state = {

@@ -203,7 +203,7 @@ def _optimizer_state(state: TrainState) -> tuple[dict[str, Tensor], dict[str, di
 def _stored(folder: Path) -> dict[str, Any]:
     path = folder / SHARDS
     if not path.is_dir():
-        raise CheckpointError(f"{folder} has no shards: another strategy, or another trainer, wrote it.")
+        raise CheckpointError(f"{folder} has no shards: it was written by another strategy or trainer.")
     found: dict[str, Any] = HuggingFaceStorageReader(str(path)).read_metadata().state_dict_metadata
     return found
 
@@ -216,7 +216,7 @@ def _check_names(wanted: dict[str, Tensor], there: dict[str, Any], folder: Path)
     ]
     if differing:
         some = ", ".join(name.removeprefix(MODEL) for name in differing[:5])
-        raise CheckpointError(f"{folder} does not hold the weights of this model: {some} differ.")
+        raise CheckpointError(f"{folder} does not contain the weights of this model: {some} differ.")
 
 
 def _read(tensors: dict[str, Tensor], folder: Path, *, alone: bool = False) -> None:

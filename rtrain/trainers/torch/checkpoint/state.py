@@ -139,7 +139,7 @@ def load_weights(model: nn.Module, path: Path, device: torch.device) -> None:
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} can't be read: {error}") from error
     except RuntimeError as error:
-        raise CheckpointError(f"{path} does not hold the weights of this model: {error}") from error
+        raise CheckpointError(f"{path} does not contain the weights of this model: {error}") from error
 
 
 def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:

@@ -45,10 +45,10 @@ def single_row(error: BaseException, conf: Conf, num_rows: int, num_ranks: int) 
     for size in (now + sign * distance for distance in range(1, 100) for sign in (1, -1)):
         changed: dict[str, Any] = {key: size}
         if size > 0 and 1 not in backward_rows(num_rows, replace(conf, **changed), num_ranks):
-            hint = to_try(f"trainer.{key}={size}", "or take a model whose norms need no batch (LayerNorm, GroupNorm)")
+            hint = to_try(f"trainer.{key}={size}", "or use a model whose norms need no batch (LayerNorm, GroupNorm)")
             break
     else:
-        hint = f"Try another trainer.{key}, or a model whose norms need no batch (LayerNorm, GroupNorm)"
+        hint = f"Use another trainer.{key}, or a model whose norms need no batch (LayerNorm, GroupNorm)"
     return TrainingError(
         f"trainer.model: {conf.model['_target_']} fails in training with a batch of one row, which {num_rows} rows in "
         f"batches of trainer.{key}={now} have: {first_line(error)}",

@@ -56,7 +56,7 @@ class RowTransform:
         try:
             return torch.stack(found) if found else rows
         except RuntimeError as error:
-            raise ConfigError(f"{self._where}: rows come out in different shapes: {error}") from error
+            raise ConfigError(f"{self._where}: its rows have different shapes: {error}") from error
 
     def shape(self, info: DatasetInfo) -> tuple[int, ...]:
         """Return the shape of a row that comes out."""
@@ -70,7 +70,7 @@ class RowTransform:
         for step in self._steps:
             row = step(row)
         if not isinstance(row, Tensor | np.ndarray):
-            raise ConfigError(f"{self._where} makes a {type(row).__name__} of a row, no tensor.")
+            raise ConfigError(f"{self._where} returns a {type(row).__name__} for a row, not a tensor.")
         return torch.as_tensor(row)
 
 
@@ -164,7 +164,7 @@ def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
         raise ConfigError(message, raised_at(error)) from error
     if info.mean and shape[:1] != info.input_shape[:1]:
         raise ConfigError(
-            f"{where} makes rows of shape {shape}, but {info.name} is standardized by the means and deviations of "
+            f"{where} returns rows of shape {shape}, but {info.name} is standardized by the means and deviations of "
             f"{info.input_shape[0]} channels or features.",
             "Turn that off: dataset.normalize=false",
         )
@@ -187,5 +187,7 @@ def _step(node: Mapping[str, Any], where: str, builder: Builder) -> Callable[[An
 def _is_class(node: Mapping[str, Any], where: str, builder: Builder) -> bool:
     target = node.get("_target_")
     if not isinstance(target, str):
-        raise ConfigError(f"{where} has no _target_.", "A transform is {_target_: module.name} and its arguments.")
+        raise ConfigError(
+            f"{where} has no _target_.", "A transform must be {_target_: module.name} with its arguments."
+        )
     return isinstance(builder.locate(target, f"{where}._target_"), type)

@@ -33,7 +33,7 @@ def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     if not isinstance(output, Tensor):
         raise TrainingError(
             f"the model returns a {type(output).__name__}, but the loss needs one tensor.",
-            "Wrap the model so that forward returns its logits, or give trainer.train_loop a loop of your own.",
+            "Wrap the model so that forward returns its logits, or write a custom trainer.train_loop.",
         )
     if target.ndim == 2 and output.ndim == 3:
         return output.flatten(0, 1), target.flatten()
@@ -53,10 +53,10 @@ def check_output(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
     Raises:
         TrainingError: There are other outputs than the targets need.
     """
-    hint = "Set the model's number of outputs to auto, or give trainer.loss a loss of your own."
+    hint = "Set the model's number of outputs to auto, or set trainer.loss to a custom loss."
     if info.task == "regression" and output.shape != target.shape:
         shapes = f"{tuple(output.shape)} for {len(target)} targets of shape {tuple(target.shape)}"
-        raise TrainingError(f"the model gives {shapes}.", hint)
+        raise TrainingError(f"the model returns {shapes}.", hint)
     if info.task not in CLASSES:
         return
     if output.ndim != 2 or len(output) != len(target) or output.shape[1] < (info.num_classes or 0):
@@ -77,18 +77,16 @@ def check_measured(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
     classes = info.task in CLASSES
     if output.shape[:1] == target.shape and output.ndim == 2 if classes else output.shape == target.shape:
         return
-    shapes = f"the model gives {tuple(output.shape)} for targets of shape {tuple(target.shape)}"
+    shapes = f"the model returns {tuple(output.shape)} for targets of shape {tuple(target.shape)}"
     if not classes:
         raise TrainingError(
-            f"{shapes}, of which evaluations can't measure mae and mse.",
-            "Let the model give one number per row, or don't evaluate: trainer.evaluate_split=none",
+            f"{shapes}, for which mae and mse can't be computed.",
+            "Return one number per row, or don't evaluate: trainer.evaluate_split=none",
         )
-    hint = f"Give the model {info.num_classes} outputs and take loss=cross_entropy"
+    hint = f"Give the model {info.num_classes} outputs and use loss=cross_entropy"
     if info.num_classes == 2 and output.shape == target.shape:
         hint += ", or predict one number per row: dataset.task=regression"
-    raise TrainingError(
-        f"{shapes}, of which evaluations can't measure the accuracy of {info.num_classes} classes.", hint
-    )
+    raise TrainingError(f"{shapes}, for which the accuracy of {info.num_classes} classes can't be computed.", hint)
 
 
 def is_of_torch(loss: nn.Module) -> bool:
@@ -162,8 +160,8 @@ def sum_over_rows(values: Tensor, num_rows: int, weight: Tensor | None) -> Tenso
 def no_rows(loss: str) -> TrainingError:
     """Return the error of a loss that gives one number where rows, or classes, don't count the same."""
     return TrainingError(
-        f"{loss} gives one number for several rows, also with reduction=none: weights can't be used.",
-        "Let the loss follow its reduction, or leave out dataset.weight and the weights of classes.",
+        f"{loss} returns one number for several rows, even with reduction=none: weights can't be used.",
+        "Make the loss follow its reduction, or remove dataset.weight and the class weights.",
     )
 
 

@@ -66,8 +66,8 @@ def own_loss(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) -> nn
     loss = builder.build(node, "trainer.loss", **tensors)
     if not isinstance(loss, nn.Module):
         raise ConfigError(
-            f"trainer.loss: {node['_target_']} makes a {type(loss).__name__}, not a torch.nn.Module.",
-            "Name a class of modules, or a function of (output, target), without _partial_.",
+            f"trainer.loss: {node['_target_']} returns a {type(loss).__name__}, not a torch.nn.Module.",
+            "Use a module class, or a function of (output, target), without _partial_.",
         )
     return loss
 
@@ -78,7 +78,7 @@ def untrained(loss: nn.Module) -> str:
     if not names:
         return ""
     return (
-        f"trainer.loss: the optimizer gets the weights of trainer.model only; {len(names)} of {type(loss).__name__}, "
-        f"such as {names[0]}, stay as they are. To train them, write a loop of your own (trainer.train_loop); if they "
-        "are not to be trained, requires_grad_(False) silences this"
+        f"trainer.loss: the optimizer trains only the weights of trainer.model; {len(names)} of {type(loss).__name__}, "
+        f"such as {names[0]}, stay as they are. To train them, use a custom trainer.train_loop; otherwise, "
+        f"requires_grad_(False) silences this"
     )

@@ -164,9 +164,10 @@ class OptimizerStep:
         self.is_known_loss = True
         if not is_mean_of_rows(self.loss, output, target):
             raise TrainingError(
-                f"trainer.loss: the {type(self.loss).__name__} of {len(target)} rows is not the mean of that of its "
-                "parts: several workers, or trainer.accumulate_steps, would not train what one step of all rows does.",
-                "Use num_workers=1 and trainer.accumulate_steps=1, or trainer.train_loop with a loop of your own.",
+                f"trainer.loss: the {type(self.loss).__name__} of {len(target)} rows is not the mean of the losses of "
+                "its parts: several workers, or trainer.accumulate_steps, would train differently than one step of "
+                "all rows.",
+                "Use num_workers=1 and trainer.accumulate_steps=1, or a custom trainer.train_loop.",
             )
 
     def _move_on(self) -> None:

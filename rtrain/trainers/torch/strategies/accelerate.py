@@ -48,8 +48,8 @@ class Accelerate(Strategy):
         kind, size = self._accelerator.distributed_type.value, self._accelerator.num_processes
         if kind not in WHOLE_MODELS:
             raise TrainingError(
-                f"the environment tells Accelerate to train with {kind}, which rtrain's checkpoints can't follow.",
-                "Unset the variables ACCELERATE_USE_*, and try trainer.strategy=fsdp.",
+                f"the environment sets Accelerate to {kind}, which rtrain's checkpoints don't support.",
+                "Unset the ACCELERATE_USE_* variables, and use trainer.strategy=fsdp.",
             )
         if size != self.world.size:
             raise TrainingError(f"Accelerate sees {size} processes, but there are {self.world.size} workers.")

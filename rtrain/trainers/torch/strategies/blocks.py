@@ -34,7 +34,7 @@ def blocks_of(model: nn.Module, options: StrategyConf) -> dict[str, nn.Module]:
         matching = [name for name in named if matches(name, pattern)]
         if not matching:
             some = ", ".join(named)
-            raise ConfigError(f"trainer.strategy_options.blocks: no module is called {pattern}; there are: {some}.")
+            raise ConfigError(f"trainer.strategy_options.blocks: no module is named {pattern}; available: {some}.")
         for name in matching:
             if not _can_be_called(named[name]):
                 kind = type(named[name]).__name__

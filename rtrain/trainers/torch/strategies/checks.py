@@ -50,11 +50,11 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
     if conf.strategy != "ddp" and conf.precision == "fp16":
         raise ConfigError(
             f"trainer.precision=fp16 does not work with trainer.strategy={conf.strategy}.",
-            to_try("trainer.precision=bf16", "which needs no scaled loss"),
+            to_try("trainer.precision=bf16", "which needs no loss scaling"),
         )
     if conf.precision != "fp32" and conf.strategy_options.param_dtype != "fp32":
         raise ConfigError(
-            "trainer.precision and trainer.strategy_options.param_dtype both choose the type to compute in.",
+            "trainer.precision and trainer.strategy_options.param_dtype both set the compute type.",
             to_try("trainer.precision=fp32"),
         )
 
@@ -62,14 +62,15 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
 def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
     if isinstance(num_workers, Elastic) and conf.strategy in FIXED_WORKERS:
         raise ConfigError(
-            f"trainer.strategy={conf.strategy} goes on with the same number of workers only, not with a range of them.",
-            to_try("trainer.strategy=fsdp", "or give one number of workers"),
+            f"trainer.strategy={conf.strategy} resumes only with the same number of workers, not with a range.",
+            to_try("trainer.strategy=fsdp", "or set a fixed number of workers"),
         )
     tp_size = conf.strategy_options.tp_size
     if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % tp_size != 0:
         raise ConfigError(f"trainer.strategy_options.tp_size={tp_size} does not divide num_workers={num_workers}.")
     if conf.num_with_own_rows(num_workers) < num_workers and info.memory == "stream":
         raise ConfigError(
-            f"trainer.strategy={conf.strategy} needs workers that see the same rows, which a stream doesn't give them.",
+            f"trainer.strategy={conf.strategy} needs the same rows on several workers, which streaming does not "
+            "support.",
             to_try("dataset.memory=resident", "or trainer.strategy=fsdp"),
         )

@@ -77,7 +77,7 @@ class DeepSpeed(Strategy):
             if name in OURS:
                 raise ConfigError(
                     f"trainer.strategy_options.deepspeed.{name}: rtrain sets it.",
-                    "It follows from trainer.precision, batch_size, accumulate_steps, clip_norm and optimizer.",
+                    "It is derived from trainer.precision, batch_size, accumulate_steps, clip_norm and optimizer.",
                 )
 
     def place(self, model: nn.Module) -> nn.Module:
@@ -180,8 +180,8 @@ class DeepSpeed(Strategy):
         before = len(list((folder / TAG).glob("*_optim_states.pt")))
         if before != self.world.size:
             raise CheckpointError(
-                f"{folder} was written by {before} workers, and DeepSpeed can't share it between {self.world.size}.",
-                to_try(f"num_workers={before}", "or take trainer.strategy=fsdp, which can"),
+                f"{folder} was written by {before} workers; DeepSpeed can't load it with {self.world.size}.",
+                to_try(f"num_workers={before}", "or use trainer.strategy=fsdp, which can"),
             )
         # DeepSpeed unpickles its files; like this torch makes tensors, plain data and these classes of them only.
         with _quiet(), _environment(TORCH_FORCE_WEIGHTS_ONLY_LOAD="1"), safe_globals(_classes()):

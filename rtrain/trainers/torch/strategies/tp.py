@@ -66,8 +66,8 @@ def plan_of(model: nn.Module, conf: Conf, num_ranks: int) -> Mapping[str, str]:
     own = getattr(model, "tensor_parallel_plan", None)
     if own is None:
         raise ConfigError(
-            f"{PLAN}: {type(model).__name__} has no method tensor_parallel_plan, so the config has to say how.",
-            f"Name its layers, each with one of {', '.join(STYLES)}: {PLAN}={{layers.0: colwise, layers.2: rowwise}}",
+            f"{PLAN}: {type(model).__name__} has no method tensor_parallel_plan, so the config must define the plan.",
+            f"List its layers, each with one of {', '.join(STYLES)}: {PLAN}={{layers.0: colwise, layers.2: rowwise}}",
         )
     try:
         plan: Mapping[str, str] = own(num_ranks)
@@ -89,7 +89,7 @@ def check_plan(model: nn.Module, plan: Mapping[str, str], num_ranks: int) -> Non
         named = {name: module for name, module in modules.items() if fnmatchcase(name, pattern)}
         if not named:
             some = ", ".join(name for name, module in modules.items() if isinstance(module, nn.Linear | nn.Embedding))
-            raise ConfigError(f"{PLAN}: no module is called {pattern}; layers that can be split: {some}.")
+            raise ConfigError(f"{PLAN}: no module is named {pattern}; layers that can be split: {some}.")
         for name, module in named.items():
             _check_layer(f"{PLAN}: {name}", module, style, num_ranks)
 
@@ -101,7 +101,7 @@ def _check_layer(where: str, module: nn.Module, style: str, num_ranks: int) -> N
         raise ConfigError(f"{where} is a {type(module).__name__}; only Linear and Embedding can be split.")
     side, size = ("inputs", module.in_features) if style == "rowwise" else ("outputs", module.out_features)
     if style != "colwise_gather" and size % num_ranks != 0:
-        raise ConfigError(f"{where} has {size} {side}, which {num_ranks} workers can't share evenly.")
+        raise ConfigError(f"{where} has {size} {side}, which {num_ranks} workers can't split evenly.")
 
 
 def split(model: nn.Module, mesh: DeviceMesh, plan: Mapping[str, str]) -> None:
@@ -122,7 +122,7 @@ def split(model: nn.Module, mesh: DeviceMesh, plan: Mapping[str, str]) -> None:
         kept = model.get_parameter(first)
         for name in others:
             if getattr(model.get_parameter(name), "placements", None) != getattr(kept, "placements", None):
-                raise ConfigError(f"{PLAN}: {first} and {name} are one weight; split them in the same way, or none.")
+                raise ConfigError(f"{PLAN}: {first} and {name} share a weight; split both in the same way, or neither.")
             owner, _, attribute = name.rpartition(".")
             setattr(model.get_submodule(owner), attribute, kept)
 

@@ -44,14 +44,19 @@ def trainer(request):
         ("xgboost", "max_dept", 3, "did you mean: trainer.params.max_depth"),
         ("xgboost", "num_iterations", 9, "did you mean: trainer.num_boost_round"),
         ("xgboost", "num_trees", 9, "Use trainer.num_boost_round instead."),
-        ("xgboost", "min_data_in_leaf", 9, "XGBoost counts no rows of a leaf: trainer.params.min_child_weight"),
+        (
+            "xgboost",
+            "min_data_in_leaf",
+            9,
+            "XGBoost does not count the rows of a leaf: trainer.params.min_child_weight",
+        ),
         ("xgboost", "pred_leaf", True, "rtrain predict writes them"),
         ("xgboost", "nonsense_of_mine", 1, "The library's documentation lists all of them."),
         ("lightgbm", "booster", "gbtree", "did you mean: trainer.params.boosting=gbdt"),
         ("lightgbm", "gamma", 1, "did you mean: trainer.params.min_gain_to_split"),
         ("lightgbm", "num_tree", 9, "Use trainer.num_boost_round instead."),
         ("lightgbm", "save_period", 9, "Use run.checkpoint.every_steps instead."),
-        ("lightgbm", "model_out", "a.txt", "each checkpoint holds the model"),
+        ("lightgbm", "model_out", "a.txt", "each checkpoint contains the model"),
         ("lightgbm", "is_training_metric", True, "trainer.eval_splits=[train,val]"),
         ("lightgbm", "task", "train", "the command is the task: rtrain fit trains"),
         ("lightgbm", "sample_weight", "w", "Use dataset.weight instead."),
@@ -70,7 +75,7 @@ def test_what_lightgbm_ignores_in_training_is_refused(name):
 
 @pytest.mark.parametrize("name", ["name", "num_feature", "num_target", "updater_seq"])
 def test_what_a_model_of_xgboost_says_of_itself_is_no_parameter(name):
-    assert "there is no parameter of this name" in refusal("xgboost", name, 1)
+    assert "there is no such parameter" in refusal("xgboost", name, 1)
 
 
 def test_words_of_other_tools_take_no_parameter_of_the_library_away(trainer):

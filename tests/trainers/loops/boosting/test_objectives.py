@@ -229,7 +229,7 @@ def test_scores_to_start_from_are_one_for_each_sum_of_trees(trainer, kind, given
         whole = {"x": X, "y": LABELS[kind], "base_margin": margin}
         dataset = make_dataset(whole, np.arange(400), classes=CLASSES.get(kind, ()))
         if refused:
-            with pytest.raises(ConfigError, match=rf"base_margin: rows bring {given} scores .* have {sums} sums"):
+            with pytest.raises(ConfigError, match=rf"base_margin: rows have {given} scores .* has {sums} sums"):
                 check_passes(trainer, dataset)
         else:
             check_passes(trainer, dataset)
@@ -238,7 +238,7 @@ def test_scores_to_start_from_are_one_for_each_sum_of_trees(trainer, kind, given
 @pytest.mark.parametrize(
     ("kind", "given", "says"),
     [
-        ("two", 2, "two classes apart by one sum of trees, num_class=1"),
+        ("two", 2, "two classes with one sum of trees, num_class=1"),
         *(("two", 3, "real has 2 classes"), ("three", 2, "real has 3 classes"), ("three", 4, "real has 3 classes")),
         *(("number", 2, "real has no classes"), ("grades", 4, "real has no classes")),
     ],
@@ -283,7 +283,7 @@ def test_the_loss_of_a_classification_is_never_a_squared_error(trainer, metrics,
     [("number", "mlogloss"), ("three", "logloss"), ("two", "merror"), ("grades", "merror"), ("two", "aft-nloglik")],
 )
 def test_a_metric_of_xgboost_that_does_not_fit_is_found_before_anything_starts(kind, metric):
-    with pytest.raises(ConfigError, match=r"trainer\.params(\.eval_metric)?: XGBoost refuses"):
+    with pytest.raises(ConfigError, match=r"trainer\.params(\.eval_metric)?: XGBoost rejects"):
         check_passes("xgboost", dataset_of(kind), params={"eval_metric": metric})
 
 

@@ -193,7 +193,7 @@ def test_what_a_callback_of_transformers_asks_for_is_followed_or_told():
     run = fit("texts.yaml", "{_target_: called_by_libraries.HF, stops_at: 2, wants: should_save}")
     assert (run.manifest.exit_reason, run.manifest.step) == ("a callback", 2)
     log = (run.path / "logs" / "driver.log").read_text()
-    assert log.count("HF sets should_save, which rtrain does not follow: run.checkpoint") == 1
+    assert log.count("HF sets should_save, which rtrain ignores: run.checkpoint") == 1
 
 
 REFUSED = {

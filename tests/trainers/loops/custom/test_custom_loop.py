@@ -233,7 +233,7 @@ def test_no_place_to_begin_with_is_refused_before_anything_starts(fit, tmp_path)
 
 def test_a_declared_model_does_not_begin_with_a_checkpoint_of_a_loop(fit, tmp_path):
     run = fit()
-    with pytest.raises(ConfigError, match=r"reported by seeded_loops:draws.*doesn't know what its files hold"):
+    with pytest.raises(ConfigError, match=r"reported by seeded_loops:draws.*can't read its files"):
         rtrain.fit("mlp", [f"run.init_from={run.path}", "num_workers=0", f"run.root_dir={tmp_path}/others"])
 
 

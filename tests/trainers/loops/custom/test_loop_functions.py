@@ -193,7 +193,7 @@ def test_a_function_that_a_call_does_not_run_is_refused(tmp_path, monkeypatch, n
     (tmp_path / "suspended_loops.py").write_text(SUSPENDED)
     (tmp_path / "loop.yaml").write_text(f"trainer: {{type: torch, train_loop: 'suspended_loops:{name}'}}\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="to call it trains nothing"):
+    with pytest.raises(ConfigError, match="calling it does not train"):
         rtrain.fit("loop.yaml", ["num_workers=0"])
     assert not (tmp_path / "runs").exists()
 
@@ -210,6 +210,6 @@ def test_of_a_loop_and_jaxs_function_with_a_worker_only_one_trains(tmp_path, wri
 
 def test_a_function_of_a_notebooks_cell_is_refused_with_the_way_out(tmp_path):
     (tmp_path / "loop.yaml").write_text("trainer: {type: torch, train_loop: '__main__:train'}\n")
-    with pytest.raises(ConfigError, match="workers import a module") as caught:
+    with pytest.raises(ConfigError, match="workers must import") as caught:
         rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0"])
     assert "trainer.train_loop=my_module:train" in caught.value.hint

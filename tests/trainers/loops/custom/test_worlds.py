@@ -183,7 +183,7 @@ def train(tmp_path):
 def check(trainer: str, run: Run, left: list[dict], size: int) -> None:
     assert run.manifest.status == "succeeded"
     assert [one["joined"] for one in left] == [size] * size
-    assert all(one == left[0] for one in left), "each worker has a model of its own"
+    assert all(one == left[0] for one in left), "each worker has a separate model"
     kept = run.manifest.checkpoints
     assert (len(kept) == 0) == (trainer == "jax"), "only the loop for JAX reports no checkpoint"
     assert run.manifest.metrics
@@ -222,7 +222,7 @@ def test_importing_a_loop_leaves_alone_what_a_cluster_sets_that_starts_beside_it
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trainer", "why"),
-    [("lightgbm", "doesn't use what joins them"), ("xgboost", "joined for xgboost alone")],
+    [("lightgbm", "doesn't connect the workers"), ("xgboost", "connected only for xgboost")],
 )
 def test_workers_that_train_a_model_each_fail(train, trainer, why):
     with pytest.raises(rtrain.TrainingError, match=why):

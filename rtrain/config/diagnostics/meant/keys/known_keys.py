@@ -52,7 +52,7 @@ class KnownKeys:
     def list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
         """Return the line that says which keys there are, where ``key`` was set."""
         if own:
-            return f"there are: {', '.join(sorted(own))}"
+            return f"available: {', '.join(sorted(own))}"
         parent = key.rpartition(".")[0]
         section, there = key.partition(".")[0], self.below(parent)
         name = self._composition.chosen.get(section)
@@ -62,7 +62,7 @@ class KnownKeys:
             parent = parent.rpartition(".")[0]
             there = self.below(parent)
         trainer = self._composition.chosen["trainer"] if not parent else None
-        return f"there are: {', '.join(there)}" + (f"; below trainer: rtrain trainers {trainer}" if trainer else "")
+        return f"available: {', '.join(there)}" + (f"; below trainer: rtrain trainers {trainer}" if trainer else "")
 
     def below(self, parent: str) -> list[str]:
         """Return the names of the keys right below one, or of the sections."""

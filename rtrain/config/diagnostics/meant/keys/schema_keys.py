@@ -55,7 +55,7 @@ def read_whole(key: str, schemas: Schemas) -> str | None:
     """Return what to say of a key that ``dataset`` has and a data set of ``datasets`` doesn't; None of other keys."""
     section, *names = key.split(".")
     is_of_dataset = section == "datasets" and any(names[1:2] == [name] for name in _names_of_sources(schemas))
-    why = "a data set of `datasets` is read whole, with its own columns: labels, splits and all else are the loop's"
+    why = "an entry of `datasets` is read whole, with all its columns; the train loop handles the rest"
     return why if is_of_dataset else None
 
 

@@ -72,7 +72,7 @@ class Keys:
             return meaning
         name = meaning.key.rpartition(".")[2]
         found = [words.meaning(name, value, meaning.key) for words in words_of_target(target)]
-        said = f"{meaning.key} is built by {target}, whose arguments stand below it"
+        said = f"{meaning.key} is built by {target}, whose arguments are set below it"
         return next((one for one in found if one is not None), Meaning(sentence=said))
 
     @cached_property

@@ -91,7 +91,7 @@ class Words:
             return Meaning(full, self.translated(key, value))
         if names[0] in self.keys or value is None or value.casefold() not in NOT:
             return Meaning(full, fixed)
-        return Meaning(sentence=f"leave it out: {full} decides, and {fixed} has to be asked for")
+        return Meaning(sentence=f"remove it: {full} decides, and {fixed} is off by default")
 
     def beginning(self, name: str) -> Meaning | None:
         """Return the sentence for all names that begin like ``name``; None if there is none."""
@@ -218,4 +218,4 @@ def _read(path: Path) -> Mapping[str, Words]:
         return {name: Words(**sections) for name, sections in data.items()}
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         message = f"{path} can't be read: {' '.join(str(error).split())}"
-        raise ConfigError(message, "What it may hold: docs/plugins.md, 'The loop'.") from error
+        raise ConfigError(message, "For its format, see docs/plugins.md, 'The loop'.") from error

@@ -121,10 +121,10 @@ class WrongKeys:
             if (word := next(filter(None, words), None)) is not None:
                 shown, axis = split_word(word)[1], self._axis(place, word)
                 if (other := _also_sets(place, word)) is not None:
-                    return Diagnostic(message, place, shown, note=f"{other} sets it too: leave one of them out")
-                note = f"a sweep needs values to vary, for which {AXIS} stands" if axis else None
+                    return Diagnostic(message, place, shown, note=f"{other} sets it too: remove one of them")
+                note = f"a sweep needs values to vary: {AXIS} is an example" if axis else None
                 if meaning.value is not None and self._says_so_already(meaning):
-                    return Diagnostic(message, place, note=f"the config says so already: {shown}={meaning.value}")
+                    return Diagnostic(message, place, note=f"the config already sets this: {shown}={meaning.value}")
                 attempt = command_with(place, *axis, word)
                 return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
             if first is None:

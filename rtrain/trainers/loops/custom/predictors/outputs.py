@@ -15,8 +15,8 @@ from rtrain.trainers.trained import Predictions
 TOLERANCE = 1e-3
 """Of the sum of a row's probabilities; models in half precision are that far off."""
 CLASSES_HINT = (
-    "Return probabilities, (rows, classes) or of two classes those of the second, (rows,); or classes as whole numbers "
-    "or by name."
+    "Return probabilities of shape (rows, classes), or (rows,) for the second of two classes; or classes as integers "
+    "or names."
 )
 
 
@@ -39,10 +39,10 @@ def as_columns(returned: Any, num_rows: int, name: str) -> dict[str, np.ndarray]
         raise PredictionError(f"{name} returned no column.", "Return an array, or a dict of arrays by column.")
     found = {}
     for column, values in columns.items():
-        what = f"'{column}' of what {name} returned" if is_table else f"what {name} returned"
+        what = f"'{column}' in the result of {name}" if is_table else f"the result of {name}"
         found[str(column)] = array = _as_array(values, what)
         if len(array) != num_rows:
-            raise PredictionError(f"{what} has {len(array):,} rows; the batch has {num_rows:,}.", "One for each row.")
+            raise PredictionError(f"{what} has {len(array):,} rows; the batch has {num_rows:,}.", "Return one per row.")
     return found
 
 
@@ -76,8 +76,8 @@ def predictions_of(columns: Mapping[str, np.ndarray], info: DatasetInfo, name: s
         return Predictions(_classes(found, info, name), others)
     if found.ndim != 1:
         raise PredictionError(
-            f"{name} returned numbers of shape {found.shape[1:]} per row, which are no {info.task} of {info.name}.",
-            "Return one number for each row; further ones in a dict under names of their own.",
+            f"{name} returned numbers of shape {found.shape[1:]} per row, which do not fit {info.task} on {info.name}.",
+            "Return one number per row, and others in a dict by name.",
         )
     return Predictions(_numbers(found, name), others)
 
@@ -94,17 +94,15 @@ def _as_array(values: Any, what: str) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise PredictionError(f"{what} can't become an array: {error}", "Return rows of one shape.") from error
+        raise PredictionError(f"{what} can't become an array: {error}", "Return rows of the same shape.") from error
     if array.ndim == 0:
-        raise PredictionError(
-            f"{what} is {kind_of(values)}.", "Return an array with an entry for each row of the batch."
-        )
+        raise PredictionError(f"{what} is {kind_of(values)}.", "Return an array with one entry per row of the batch.")
     return array
 
 
 def _numbers(found: np.ndarray, name: str) -> np.ndarray:
     if found.dtype.kind not in "fiub":
-        raise PredictionError(f"{name} returned {found.dtype} values, and numbers are needed.")
+        raise PredictionError(f"{name} returned {found.dtype} values, but numbers are needed.")
     return found if found.dtype.kind == "f" else found.astype(np.float64)
 
 
@@ -126,7 +124,7 @@ def _classes(found: np.ndarray, info: DatasetInfo, name: str) -> np.ndarray:
     codes = found.astype(np.int64) if found.dtype.kind in "fiub" and np.isfinite(found).all() else np.array([-1])
     if len(codes) != len(found) or (codes != found).any() or (codes < 0).any() or (codes >= num_classes).any():
         raise PredictionError(
-            f"{name} returned {_some(found)}, which is none of the {num_classes} classes.", CLASSES_HINT
+            f"{name} returned {_some(found)}, which is not one of the {num_classes} classes.", CLASSES_HINT
         )
     return codes
 
@@ -138,8 +136,8 @@ def _probabilities(found: np.ndarray, name: str) -> np.ndarray:
         row = int(wrong.argmax())
         shown = ", ".join(f"{value:.4g}" for value in found[row][:5])
         raise PredictionError(
-            f"{name} returned no probabilities: the first wrong row is {shown}, with the sum {sums[row]:.4g}.",
-            "Of logits, return their softmax (of one output: sigmoid).",
+            f"{name} returned invalid probabilities: the first wrong row is {shown}, with the sum {sums[row]:.4g}.",
+            "For logits, return the softmax (for one output: sigmoid).",
         )
     return found
 

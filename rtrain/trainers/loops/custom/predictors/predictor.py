@@ -103,8 +103,7 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
     """
     if not trained.is_own:
         raise CheckpointError(
-            f"{trained.folder} was written by a train loop of another account: its files, and what reads them, may run "
-            "anything.",
+            f"{trained.folder} was written by a train loop of another account: its files could run any code.",
             TRUST,
         )
     path = trained.conf.predictor
@@ -112,7 +111,8 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
     if named is None or hasattr(named, "load_from_checkpoint"):
         model = find_model(trained, frameworks(), device, named)
         log.warning(
-            "%s predicts from rows as the loop's shards have them; if the loop prepares them, name what does so: %s",
+            "%s predicts from rows as in the loop's shards; if the loop preprocesses them, set a predictor that does "
+            "the same: %s",
             model.name,
             f"{KEY}=module:function",
         )
@@ -122,7 +122,7 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
         function = made if callable(made) else getattr(made, "predict", None)
         if not callable(function):
             raise PredictionError(
-                f"{KEY}={path} returned {kind_of(made)}, which is no function of a batch.",
+                f"{KEY}={path} returned {kind_of(made)}, which is not a function of a batch.",
                 "Return a function that takes a dict of arrays by column, or an object with __call__ or predict.",
             )
     metrics = getattr(made, "metrics", None)
@@ -157,7 +157,7 @@ def num_arguments(function: Any, path: str) -> int:
             return count
     raise ConfigError(
         f"{KEY}: {path}{signature} can't be called with a folder.",
-        "It takes the folder of a checkpoint, a pathlib.Path, and the train_loop_config if it needs a second argument.",
+        "It gets the folder of a checkpoint as a pathlib.Path, and train_loop_config if it has a second argument.",
     )
 
 

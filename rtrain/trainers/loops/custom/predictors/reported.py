@@ -63,7 +63,7 @@ def find_model(
     for name, plugin in frameworks:
         files = next(filter(None, (sorted(trained.folder.glob(pattern)) for pattern in plugin.reported)), [])
         if len(files) > 1:
-            raise unknown_model(trained, f"several files may be the model: {', '.join(one.name for one in files)}")
+            raise unknown_model(trained, f"several files could be the model: {', '.join(one.name for one in files)}")
         for file in files:
             model = ReportedModel(
                 file=file,
@@ -75,7 +75,7 @@ def find_model(
             check_installed(f"{file.name} of {name}", plugin.requires, None)
             function = plugin.part("reported").load_model(model)
             return FoundModel(f"{file.relative_to(trained.folder)} ({name})", function)
-    raise unknown_model(trained, "none of its files is a model that is known by its name")
+    raise unknown_model(trained, "none of its files has the name of a known model")
 
 
 def unknown_model(trained: LoadedCheckpoint, why: str) -> CheckpointError:
@@ -88,9 +88,9 @@ def unknown_model(trained: LoadedCheckpoint, why: str) -> CheckpointError:
     )
     shown = ", ".join(names[:MOST_FILES]) + (f" and {len(names) - MOST_FILES} more" if len(names) > MOST_FILES else "")
     return CheckpointError(
-        f"{trained.folder} was reported by {trained.conf.train_loop}, a train loop of your own, and {why}. It holds: "
+        f"{trained.folder} was reported by {trained.conf.train_loop}, a custom train loop, and {why}. It contains: "
         f"{shown or 'nothing'}.",
-        "Name what makes a predictor of this folder: trainer.predictor=my_module:load\n"
+        "Set a function that returns a predictor: trainer.predictor=my_module:load\n"
         "  def load(folder):                     # a pathlib.Path\n"
         "      model = ...                       # from the files of the folder\n"
         "      return lambda batch: model(batch['x'])   # arrays by column; one prediction for each row",
@@ -111,7 +111,7 @@ def matrix_of(columns: Columns, names: Sequence[str] | None, num_features: int) 
         raise PredictionError(f"{what}; the data has {', '.join(list(columns)[:10])}.", NAME_IT)
     x = columns["x"].reshape(len(columns["x"]), -1)
     if x.shape[1] != num_features:
-        raise PredictionError(f"the model takes {num_features} features, and the rows have {x.shape[1]}.", NAME_IT)
+        raise PredictionError(f"the model takes {num_features} features, but the rows have {x.shape[1]}.", NAME_IT)
     return x
 
 
@@ -126,12 +126,12 @@ def array_of(columns: Columns) -> np.ndarray:
     names = list(columns)[:MOST_FILES]
     stacked = ", ".join(f"batch['{name}']" for name in names[:2])
     raise PredictionError(
-        f"the model takes one array, and the rows have the columns {', '.join(names)}.",
-        "Name what makes an array of them: trainer.predictor=my_module:load\n"
+        f"the model takes one array, but the rows have the columns {', '.join(names)}.",
+        "Set a function that builds the array: trainer.predictor=my_module:load\n"
         "  def load(folder):\n"
         "      model = ...                       # from the files of the folder\n"
         f"      return lambda batch: model(np.column_stack([{stacked}, ...]))",
     )
 
 
-NAME_IT = "If the loop prepares its rows, say how: trainer.predictor=my_module:load"
+NAME_IT = "If the loop preprocesses its rows, do the same in: trainer.predictor=my_module:load"

@@ -95,7 +95,7 @@ def _check_place(source: Path, checkpoints: Path) -> None:
     }
     for name, inside in shared.items():
         if inside.resolve().is_relative_to(place):
-            raise TrainingError(f"the checkpoint that the loop reported, {source}, is or holds {name}.", OWN_FOLDER)
+            raise TrainingError(f"the checkpoint that the loop reported, {source}, is or contains {name}.", OWN_FOLDER)
 
 
 def _walk(folder: Path, outer: tuple[tuple[int, int], ...]) -> Iterator[tuple[Path, bool, int]]:
@@ -107,7 +107,7 @@ def _walk(folder: Path, outer: tuple[tuple[int, int], ...]) -> Iterator[tuple[Pa
         raise _unreadable(folder, error.strerror) from error
     own = (about.st_dev, about.st_ino)
     if own in outer:
-        raise _refused(folder, "a link to a folder that it is in")
+        raise _refused(folder, "a link to a folder that contains it")
     yield folder, True, 0
     for entry in entries:
         path = folder / entry.name
@@ -132,7 +132,7 @@ def _refused(path: Path, what: str) -> TrainingError:
 def _unreadable(path: Path, reason: str | None) -> CheckpointError:
     return CheckpointError(
         f"the checkpoint that the loop reported can't be read: {path}: {reason}.",
-        "Report a folder whose files are all written, and keep it until ray.train.report has returned.",
+        "Report a folder whose files are complete, and keep it until ray.train.report has returned.",
     )
 
 
@@ -150,7 +150,7 @@ def _own_files(source: Path) -> set[Path]:
     except CheckpointError as error:
         names = " and ".join(sorted(path.name for path in own if path.exists()))
         raise TrainingError(
-            f"the checkpoint in {source} has files called {names}, which rtrain writes into checkpoints.",
-            "Give them other names.",
+            f"the checkpoint in {source} has files named {names}, which rtrain writes into checkpoints.",
+            "Rename them.",
         ) from error
     return own

@@ -112,7 +112,7 @@ class Upload:
             )
         if (source / RECORD_NAME).exists():
             message = f"ray.train.report(checkpoint_upload_mode=NO_UPLOAD): {source.name} is a checkpoint already."
-            raise TrainingError(message, "Write each one into a new folder.")
+            raise TrainingError(message, "Write each checkpoint to a new folder.")
         with writing(self.target, None):
             try:
                 source.rename(self.staging)
@@ -148,7 +148,7 @@ class Upload:
         where = getattr(filled, "path", None)
         if where is None or Path(where).resolve() != self.staging.resolve():
             raise TrainingError(
-                f"checkpoint_upload_fn returned {filled}, and not the checkpoint in {self.staging}.",
+                f"checkpoint_upload_fn returned {filled}, not the checkpoint in {self.staging}.",
                 "It is called with a checkpoint and the name of a folder: copy the checkpoint into the folder of this "
                 "name below ray.train.get_context().get_storage().experiment_fs_path, and return that.",
             )
@@ -158,7 +158,7 @@ class Upload:
 
         if self.target.parent.resolve().is_relative_to(Path(checkpoint.path).resolve()):
             raise TrainingError(
-                f"delete_local_checkpoint_after_upload: {checkpoint.path} holds the run directory {self.run_dir}.",
+                f"delete_local_checkpoint_after_upload: {checkpoint.path} contains the run directory {self.run_dir}.",
                 "Write the checkpoint into a temporary directory.",
             )
         delete_fs_path(checkpoint.filesystem, checkpoint.path)

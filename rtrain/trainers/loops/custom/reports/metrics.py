@@ -47,8 +47,8 @@ def split_metrics(
         return _split(metrics, clean)
     except RecursionError:
         raise TrainingError(
-            "ray.train.report: the metrics are nested without an end, or too deeply.",
-            "Report numbers, texts, and dicts and lists of these, none of which holds itself.",
+            "ray.train.report: the metrics are nested too deeply, or contain themselves.",
+            "Report numbers, strings, and dicts and lists of these.",
         ) from None
 
 

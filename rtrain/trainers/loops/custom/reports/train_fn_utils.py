@@ -143,7 +143,7 @@ class _Reports(TrainFnUtils):
         if os.getpid() != self._pid:
             raise TrainingError(
                 "ray.train.report was called in a fork of the process that trains.",
-                "Report in the process of the train loop: send it the metrics, through a multiprocessing.Queue say.",
+                "Report in the process of the train loop: send it the metrics, e.g. through a multiprocessing.Queue.",
             )
         if not (self._is_over or is_leftover()):
             return
@@ -220,7 +220,7 @@ class _Reports(TrainFnUtils):
         """Repeat the validations that were killed, as Ray does when a run is restored; on rank 0."""
         if self.worker.rank == 0:
             for folder, record, validation in interrupted_validations(self.worker):
-                self.worker.notice(f"the validation of {folder.name} was interrupted, and is repeated")
+                self.worker.notice(f"the validation of {folder.name} was interrupted and is repeated")
                 self._validate(folder, record, validation)
 
     def _validate(self, folder: Path, record: Mapping[str, Any], validation: Validation) -> None:

@@ -36,8 +36,8 @@ class _Session:
 
     def __getattr__(self, name: str) -> Any:
         raise TrainingError(
-            f"trainer.train_loop asks Ray Tune for its {name}, and it is no trial of Ray Tune.",
-            "Of ray.tune, a train loop has report and get_checkpoint; for all else there is ray.train.get_context().",
+            f"trainer.train_loop requests {name} from Ray Tune, but it is not a Ray Tune trial.",
+            "Of ray.tune, only report and get_checkpoint work; otherwise use ray.train.get_context().",
         )
 
 

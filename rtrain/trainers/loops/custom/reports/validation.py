@@ -73,7 +73,8 @@ def validation_of(worker: Worker, asked: Any) -> Validation | None:
     conf: ValidationConf | None = worker.conf.validation_config
     if conf is None:
         raise TrainingError(
-            "ray.train.report(validation=...): no function validates.", f"Name it: {KEY}.function=module:function"
+            "ray.train.report(validation=...): there is no validation function.",
+            f"Set it: {KEY}.function=module:function",
         )
     if not isinstance(asked, bool | ValidationTaskConfig):
         raise TrainingError(
@@ -96,8 +97,8 @@ def interrupted_validations(worker: Worker) -> Iterator[tuple[Path, dict[str, An
         if conf is not None and asked is not None:
             yield folder, record, Validation(worker, conf, ValidationTaskConfig(**asked) if asked else None)
             continue
-        why = f"{KEY} names no function now" if conf is None else "its arguments could not be kept"
-        worker.notice(f"the validation of {folder.name} was interrupted, and is not repeated: {why}")
+        why = f"{KEY} no longer names a function" if conf is None else "its arguments could not be kept"
+        worker.notice(f"the validation of {folder.name} was interrupted and is not repeated: {why}")
         failed = {STATUS: ReportedCheckpointStatus.VALIDATION_FAILED.value}
         worker.checkpoints.tell(note_in_checkpoint(folder, failed))
 
@@ -122,7 +123,7 @@ def _validated(worker: Worker, validate: Callable[[], Any], seconds: float | Non
             thread.start()
             thread.join(seconds)
     if not found:
-        worker.notice(f"a validation took longer than {seconds:g} s: it is left behind")
+        worker.notice(f"a validation took longer than {seconds:g} s and was abandoned")
         return Validated(ReportedCheckpointStatus.VALIDATION_TIMEOUT, {})
     if isinstance(found[0], Mapping):
         return Validated(ReportedCheckpointStatus.VALIDATED, found[0])
@@ -137,4 +138,4 @@ def _outcome(validate: Callable[[], Any]) -> Mapping[str, Any] | BaseException:
         return error
     if isinstance(metrics, Mapping):
         return metrics
-    return TypeError(f"the function returned {type(metrics).__name__}, and not a dict of metrics")
+    return TypeError(f"the function returned {type(metrics).__name__}, not a dict of metrics")

@@ -24,14 +24,16 @@ def check_name(name: Any, redact: Redactor) -> None:
         return
     clean = redact(str(name))
     if not isinstance(name, str) or not is_plain_name(name or "x") or name.startswith(".") or not name.isprintable():
-        raise TrainingError(f"checkpoint_dir_name={clean!r} is not a plain folder name.", "Name it by the step.")
+        raise TrainingError(f"checkpoint_dir_name={clean!r} is not a plain folder name.", "Name it after the step.")
     if len(name.encode()) > MAX_NAME_BYTES:
         raise TrainingError(
             f"checkpoint_dir_name={shortened(clean, MAX_NAME_BYTES)!r} is too long for a folder.",
-            f"A name may have {MAX_NAME_BYTES} bytes.",
+            f"The maximum is {MAX_NAME_BYTES} bytes.",
         )
     if clean != name:
-        raise TrainingError(f"checkpoint_dir_name={clean!r} holds a secret of the config.", "Name it by the step.")
+        raise TrainingError(
+            f"checkpoint_dir_name={clean!r} contains a secret of the config.", "Name it after the step."
+        )
 
 
 def check_wishes(mode: CheckpointUploadMode, fill: Any) -> None:
@@ -48,5 +50,5 @@ def check_wishes(mode: CheckpointUploadMode, fill: Any) -> None:
     if mode is CheckpointUploadMode.NO_UPLOAD and fill is not None:
         raise TrainingError(
             "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): checkpoint_upload_fn has no effect.",
-            "Leave one of the two out.",
+            "Remove one of them.",
         )

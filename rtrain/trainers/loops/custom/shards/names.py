@@ -20,25 +20,24 @@ def find_split(dataset: Dataset | None, name: str | None) -> tuple[str, Split]:
     """
     if dataset is None:
         raise TrainingError(
-            f"trainer.train_loop asks for the dataset shard '{name or 'train'}', and the config has no dataset.",
+            f"trainer.train_loop requests the dataset shard '{name or 'train'}', but the config has no dataset.",
             "Choose one (dataset=csv), or several by their names (datasets), or read the data in the loop.",
         )
     if name is None:
         raise TrainingError(
-            "ray.train.get_dataset_shard() wants the name of a split or of a data set.",
+            "ray.train.get_dataset_shard() needs the name of a split or data set.",
             f"The run has {', '.join(dataset.splits)}: ray.train.get_dataset_shard('{next(iter(dataset.splits))}').",
         )
     meant = _meant(dataset, name)
     if meant not in dataset.splits:
         if dataset.info.parts:
             raise TrainingError(
-                f"trainer.train_loop asks for the dataset shard '{name}', which is none of datasets.",
+                f"trainer.train_loop requests the dataset shard '{name}', which is not in datasets.",
                 nearest_or_all(name, dataset.splits),
             )
         raise TrainingError(
-            f"trainer.train_loop asks for the dataset shard '{name}'; the dataset has {', '.join(dataset.splits)}.",
-            "The names are those of the splits: ray.train.get_dataset_shard('train'). Which splits there are: "
-            "dataset.split",
+            f"trainer.train_loop requests the dataset shard '{name}'; the dataset has {', '.join(dataset.splits)}.",
+            "Use the name of a split: ray.train.get_dataset_shard('train'). The splits are set by dataset.split",
         )
     return meant, dataset.splits[meant]
 

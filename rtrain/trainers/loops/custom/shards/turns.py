@@ -122,18 +122,18 @@ class Turns:
     def _deadlock(self, name: str, ranks: list[int]) -> TrainingError:
         return TrainingError(
             f"worker {self._worker.rank} reads the dataset shard '{name}', {_workers(ranks)} did not: each worker has "
-            "a part of every shard, and none gets rows before all of them read.",
-            "Read it on all workers (in an `if` of one rank it waits forever), and put what they find together; or let "
-            f"each worker have all of it: 'trainer.datasets_to_split=[{','.join(self._others_than(name))}]'",
+            f"a part of every shard, and gets rows only when all of them read.",
+            "Read it on all workers (in an `if` of one rank it waits forever) and combine their results; or give each "
+            f"worker all of it: 'trainer.datasets_to_split=[{','.join(self._others_than(name))}]'",
         )
 
     def _left_alone(self, ranks: list[int]) -> TrainingError:
         waits = "wait" if len(ranks) > 1 else "waits"
         return TrainingError(
-            f"{_workers(ranks)} {waits} in ray.train.report (or a barrier) for worker {self._worker.rank}, whose train "
-            "loop is over.",
-            "All workers have to report equally often: call ray.train.report on each of them, not in an `if` of one "
-            "rank; the checkpoint may be that of one alone: ray.train.report(metrics, checkpoint=None).",
+            f"{_workers(ranks)} {waits} in ray.train.report (or a barrier) for worker {self._worker.rank}, whose "
+            f"train loop has ended.",
+            "All workers must report equally often: call ray.train.report on each of them, not in an `if` of one "
+            "rank; only one needs to pass a checkpoint: ray.train.report(metrics, checkpoint=None).",
         )
 
     def _others_than(self, name: str) -> list[str]:

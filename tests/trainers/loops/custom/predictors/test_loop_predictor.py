@@ -297,7 +297,7 @@ def test_probabilities_of_the_second_class_are_enough(trained, project):
         ("of_one_row_less", "has 299 rows; the batch has 300"),
         ("column_of_one_row_less", "'more' of what own_centers:column_of_one_row_less returned has 1 rows"),
         ("of_nothing", "is nothing"),
-        ("no_function", "no function of a batch"),
+        ("no_function", "not a function of a batch"),
         ("logits", "no probabilities"),
         ("unknown_class", "the class 'green'; csv has blue, red"),
         ("too_many_classes", "shape (3,) per row; csv has 2 classes"),
@@ -330,7 +330,7 @@ def test_a_predictor_is_looked_at_before_training(project):
 
 def test_without_a_predictor_the_files_are_listed_with_what_to_write(project):
     run = rtrain.fit(str(project / "own.yaml"))
-    with pytest.raises(CheckpointError, match=r"It holds: centers\.npy") as caught:
+    with pytest.raises(CheckpointError, match=r"It contains: centers\.npy") as caught:
         rtrain.evaluate(run.path)
     assert "trainer.predictor=my_module:load" in caught.value.hint
 
@@ -369,7 +369,7 @@ def test_a_loop_without_one_dataset_predicts_from_columns_as_they_are(data, proj
     np.testing.assert_array_equal(found["prediction"], given["a"])
     rtrain.predict(without_data.path, tmp_path / "ids.parquet", [*words, "dataset.ids=[id]"])
     assert parquet.read_table(tmp_path / "ids.parquet").column_names == ["id", "prediction", "id2"]
-    with pytest.raises(PredictionError, match="knows no labels"):
+    with pytest.raises(PredictionError, match="no known labels"):
         rtrain.evaluate(without_data.path, words)
     own = rtrain.evaluate(without_data.path, [*words[:2], "trainer.predictor=own_centers:Measures"])
     _, y = rows_of(project)
@@ -383,7 +383,7 @@ def test_a_loop_without_one_dataset_is_compared_with_the_labels_that_are_named(w
         without_data.path, [*words[:2], "trainer.predictor=own_centers:Kinds", "dataset.label=kind"]
     )
     assert (found["num_rows"], found["accuracy"]) == (300, 1)
-    with pytest.raises(DatasetError, match="'kin' is no column") as caught:
+    with pytest.raises(DatasetError, match="'kin' is not a column") as caught:
         rtrain.evaluate(without_data.path, [*words, "dataset.label=kin"])
     assert "kind" in caught.value.hint
     with pytest.raises(ConfigError, match=r"dataset.label=kind has no effect") as refused:
@@ -442,7 +442,7 @@ def test_the_columns_of_a_table_are_found_by_their_names(trained, project, table
 
 @pytest.mark.parametrize("table", [pa.table, pd.DataFrame, pl.DataFrame], ids=["arrow", "pandas", "polars"])
 def test_a_declared_model_takes_no_table(declared, table):
-    with pytest.raises(PredictionError, match="rows that are prepared"):
+    with pytest.raises(PredictionError, match="prepared rows"):
         rtrain.load_checkpoint(declared.path).predict(table({"a": [1.0], "b": [2.0]}))
 
 

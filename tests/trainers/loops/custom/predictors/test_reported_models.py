@@ -249,7 +249,7 @@ def test_keras_of_either_version_gives_probabilities_of_its_logits(fit, tmp_path
 
 def refuses_columns(loaded):
     """A model of one array says so where the rows are columns of a table."""
-    with pytest.raises(PredictionError, match="takes one array, and the rows have the columns a, b") as caught:
+    with pytest.raises(PredictionError, match="takes one array, but the rows have the columns a, b") as caught:
         loaded.predict({"a": np.zeros(2), "b": np.ones(2)})
     assert "np.column_stack([batch['a'], batch['b'], ...])" in caught.value.hint
 
@@ -293,7 +293,7 @@ def test_transformers_tokenizes_texts_with_the_tokenizer_of_the_checkpoint(fit, 
 
 def test_other_features_than_the_models_are_named_with_what_to_write(fit, project):
     run = fit("xgboost", "fewer", "diabetes")
-    with pytest.raises(PredictionError, match="takes 3 features, and the rows have 10") as caught:
+    with pytest.raises(PredictionError, match="takes 3 features, but the rows have 10") as caught:
         rtrain.evaluate(run.path)
     assert "trainer.predictor" in caught.value.hint
 
@@ -305,5 +305,5 @@ def test_a_model_of_another_framework_than_the_trainers_is_found(fit, tmp_path):
 
 def test_several_models_are_named(fit):
     run = fit("xgboost", "two", "diabetes")
-    with pytest.raises(CheckpointError, match=r"several files may be the model: a\.ubj, b\.ubj"):
+    with pytest.raises(CheckpointError, match=r"several files could be the model: a\.ubj, b\.ubj"):
         rtrain.evaluate(run.path)

@@ -116,7 +116,7 @@ def test_a_folder_that_others_share_is_no_checkpoint(reports, own, tmp_path, mon
     places = {"run": run_dir, "checkpoints": checkpoints_dir(run_dir), "outer": run_dir.parent, "root": Path("/")}
     monkeypatch.setattr(tempfile, "tempdir", str(own))
     monkeypatch.setenv("HOME", str(own / "inner"))
-    with pytest.raises(TrainingError, match="is or holds"):
+    with pytest.raises(TrainingError, match="is or contains"):
         reports.report({}, Checkpoint(str(places.get(place, own / "inner" if place == "home" else own))))
     assert _left(reports) == []
 

@@ -174,7 +174,7 @@ def test_a_name_that_no_folder_should_have_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     ("asked", "named"),
     [
-        ({"validation": True}, "no function validates"),
+        ({"validation": True}, "no validation function"),
         ({"checkpoint_upload_mode": NO_UPLOAD}, "NO_UPLOAD.*is not in"),
         ({"checkpoint_upload_mode": NO_UPLOAD, "checkpoint_upload_fn": print}, "checkpoint_upload_fn has no effect"),
         ({"checkpoint_upload_mode": "async"}, "'async'"),

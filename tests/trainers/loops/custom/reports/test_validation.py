@@ -171,7 +171,7 @@ def test_mistakes_are_named_before_anything_starts(fit, tmp_path, words, problem
 
 
 def test_a_report_that_asks_for_it_without_a_function_is_refused(fit):
-    with pytest.raises(TrainingError, match="no function validates") as caught:
+    with pytest.raises(TrainingError, match="no validation function") as caught:
         fit("trainer.validation_config=null")
     assert "trainer.validation_config.function" in caught.value.hint
 
@@ -184,7 +184,7 @@ def test_one_that_was_interrupted_is_repeated_when_the_run_resumes(fit, tmp_path
     (run_dir,) = (tmp_path / "runs/loop").iterdir()
     (first,) = all_checkpoints(run_dir)
     assert read_record(first)["validation"] == "PENDING_VALIDATION"
-    with pytest.warns(UserWarning, match="was interrupted, and is repeated"):
+    with pytest.warns(UserWarning, match="was interrupted and is repeated"):
         run = rtrain.resume(run_dir)
     assert read_record(first)["metrics"]["val/score"] == (3 if given != "null" else 1)
     assert statuses(run) == {"VALIDATED"}
@@ -194,7 +194,7 @@ def test_one_that_nothing_can_repeat_has_failed(fit, tmp_path):
     with pytest.raises(TrainingError, match="KeyboardInterrupt"):
         fit(function="is_interrupted")
     (run_dir,) = (tmp_path / "runs/loop").iterdir()
-    with pytest.warns(UserWarning, match="not repeated"), pytest.raises(TrainingError, match="no function validates"):
+    with pytest.warns(UserWarning, match="not repeated"), pytest.raises(TrainingError, match="no validation function"):
         rtrain.resume(run_dir, ["trainer.validation_config=null"])
     assert read_record(all_checkpoints(run_dir)[0])["validation"] == "VALIDATION_FAILED"
 

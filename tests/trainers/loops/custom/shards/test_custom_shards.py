@@ -121,7 +121,7 @@ def test_the_names_of_rays_examples_lead_to_the_split_val(dataset, name):
 def test_a_name_that_does_not_exist_names_those_that_do(dataset):
     with pytest.raises(TrainingError, match="train, test"):
         find_split(dataset, "validation")
-    with pytest.raises(TrainingError, match=r"wants the name of a split") as raised:
+    with pytest.raises(TrainingError, match=r"needs the name of a split") as raised:
         find_split(dataset, None)
     assert "get_dataset_shard('train')" in str(raised.value)
     with pytest.raises(TrainingError, match="no dataset"):

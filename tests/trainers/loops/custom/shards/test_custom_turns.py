@@ -105,7 +105,7 @@ def test_a_worker_that_waits_for_one_whose_loop_is_over_is_named(clock, before, 
     one, _ = make_turns(Board(*[state(meetings=before)] * 20, state(meetings=before + 1)), dataset=dataset)
     for _ in range(before):
         one.meet()
-    with pytest.raises(TrainingError, match=r"worker 1 waits in ray\.train\.report .* train loop is over\."):
+    with pytest.raises(TrainingError, match=r"worker 1 waits in ray\.train\.report .* train loop has ended\."):
         one.over()
 
 

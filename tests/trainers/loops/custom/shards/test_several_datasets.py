@@ -110,7 +110,7 @@ def test_a_key_may_be_changed_where_the_config_is_used(project):
         ("datasets: {train: null}", r"datasets\.train"),
         ("datasets: [train]", "datasets must be a mapping"),
         ("datasets: {train: {type: csv, path: nowhere.csv}}", r"datasets\.train\.path: nowhere\.csv does not exist"),
-        (SETS + "\ndataset: {type: digits}", "in place of dataset"),
+        (SETS + "\ndataset: {type: digits}", "it replaces dataset"),
     ],
 )
 def test_a_mistake_is_named_before_anything_starts(project, sets, problem):
@@ -121,7 +121,7 @@ def test_a_mistake_is_named_before_anything_starts(project, sets, problem):
 def test_a_declared_trainer_takes_none(project):
     config = project()
     config.write_text(f"defaults: [{{trainer: torch}}, {{model: mlp}}, {{optimizer: adam}}]\n{SETS}\n")
-    with pytest.raises(ConfigError, match="no train loop"):
+    with pytest.raises(ConfigError, match="no custom train loop"):
         checked(config)
 
 
@@ -172,7 +172,7 @@ def test_data_that_has_changed_is_resumed_if_that_is_meant_and_noted(project, tm
     (tmp_path / "train.csv").write_text("size,name\n1,a\n")
     with pytest.raises(ConfigError, match=r"run\.resume_data=changed"):
         rtrain.resume(caught.value.run_dir)
-    with pytest.warns(UserWarning, match="not those that the run began with"):
+    with pytest.warns(UserWarning, match="changed since the run started"):
         run = rtrain.resume(caught.value.run_dir, ["run.resume_data=changed"])
     assert run.metrics == {"rows": 1}
 
