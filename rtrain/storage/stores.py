@@ -101,9 +101,7 @@ def refusal(url: str, key: str, error: Exception, kind: type[ConfigError] = Conf
         return kind(f"{place} can't be reached{at}: {what}", "Check the network and the address of the store.")
     if isinstance(error, PermissionError) or _REFUSED.search(what):
         where = CREDENTIALS.get(scheme, "in the environment")
-        return kind(
-            f"access to {place} is denied{at}: {what}", f"Check the credentials ({where}) and their permissions."
-        )
+        return kind(f"{place}: access denied{at}: {what}", f"Check the credentials ({where}) and their permissions.")
     if is_temporary(error):
         return kind(f"{place} fails{at}: {what}", "The store is busy or broken: try again later.")
     return kind(f"{place} can't be used{at}: {what}", "Check the URL, and the credentials.")

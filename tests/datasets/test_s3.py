@@ -210,7 +210,7 @@ def test_what_is_not_there_is_named(load, bucket, path, message):
 def test_wrong_credentials_are_refused_and_not_told(load, bucket, s3, monkeypatch, path, variable, value):
     monkeypatch.setenv(variable, value)
     with pytest.raises(
-        DatasetError, match=r"dataset\.path: s3://bucket/.* is refused at http:.*[\s\S]*AWS_ACCESS_KEY_ID"
+        DatasetError, match=r"dataset\.path: s3://bucket/.*: access denied at http:.*[\s\S]*AWS_ACCESS_KEY_ID"
     ) as raised:
         load("csv", path=f"{bucket}/{path}", label="y")
     assert "wr0ng" not in str(raised.value)
@@ -220,7 +220,7 @@ def test_wrong_credentials_are_refused_and_not_told(load, bucket, s3, monkeypatc
 def test_wrong_credentials_for_a_delta_table(load, bucket, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wr0ng")
     with pytest.raises(
-        DatasetError, match=r"dataset\.path: s3://bucket/t is refused at http:.*[\s\S]*AWS_ACCESS_KEY_ID"
+        DatasetError, match=r"dataset\.path: s3://bucket/t: access denied at http:.*[\s\S]*AWS_ACCESS_KEY_ID"
     ):
         load("delta", path=f"{bucket}/t", label="y")
 
@@ -231,7 +231,7 @@ def test_a_key_in_the_url_counts_and_is_not_told(load, bucket, s3, monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     dataset = load("csv", path=f"s3://{s3.key_id}:{quote(s3.secret, safe='')}@{path}", label="y", split={"test": 0})
     assert dataset.info.num_rows == {"train": NUM_ROWS}
-    with pytest.raises(DatasetError, match=r"s3://bucket/rows.csv is refused") as raised:
+    with pytest.raises(DatasetError, match=r"s3://bucket/rows.csv: access denied") as raised:
         load("csv", path=f"s3://{s3.key_id}:5ecret%2F@{path}", label="y")
     assert "5ecret" not in str(raised.value)
 

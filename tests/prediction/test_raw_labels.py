@@ -71,5 +71,5 @@ def test_a_name_that_no_label_has_is_refused_by_itself():
 
 
 def test_logits_are_no_probabilities():
-    with pytest.raises(PredictionError, match="no probabilities"):
+    with pytest.raises(PredictionError, match="invalid probabilities"):
         measured([[3.0, -1.0], [0.5, 2.0]], [0, 1])

@@ -116,7 +116,7 @@ def test_a_record_that_lists_files_elsewhere_is_not_followed(run_dir):
         record = json.loads((newest(run_dir) / "checkpoint.json").read_text())
         record["files"] = {name: {"size_bytes": 7, "sha256": ""}}
         (newest(run_dir) / "checkpoint.json").write_text(json.dumps(record))
-        with pytest.raises(CheckpointError, match="is outside its folder"):
+        with pytest.raises(CheckpointError, match="outside its folder"):
             check_whole(newest(run_dir))
 
 

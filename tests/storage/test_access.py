@@ -20,9 +20,9 @@ def test_a_small_file_is_written_read_and_deleted(broken, s3):
     ("url", "faults", "message"),
     [
         ("s3://nobox/all", [], r"run\.storage: s3://nobox/all does not exist"),
-        ("s3://box/all", [Fault(status=403, what="PUT")], r"run\.storage: s3://box/all is refused .*ACCESS_DENIED"),
-        ("s3://box/all", [Fault(status=403, what="GET|HEAD")], r"is refused"),
-        ("s3://box/all", [Fault(status=403, what="DELETE")], r"is refused .*DeleteObject"),
+        ("s3://box/all", [Fault(status=403, what="PUT")], r"run\.storage: s3://box/all: access denied .*ACCESS_DENIED"),
+        ("s3://box/all", [Fault(status=403, what="GET|HEAD")], r"access denied"),
+        ("s3://box/all", [Fault(status=403, what="DELETE")], r"access denied .*DeleteObject"),
         ("s3://box/all", [Fault(status=503)], r"fails at http://127.* SLOW_DOWN"),
         ("s3://box/all?nonsense=1", [], r"an s3 URL has no option nonsense"),
         ("nonsense://box/all", [], r"run\.storage: nonsense://box/all can't be used"),
@@ -39,11 +39,11 @@ def test_a_store_that_does_not_do_is_a_config_error(broken, monkeypatch, url, fa
 
 
 def test_a_wrong_key_is_refused_and_none_is_shown(broken, monkeypatch):
-    with pytest.raises(ConfigError, match=r"s3://box/all is refused .*INVALID_ACCESS_KEY_ID") as found:
+    with pytest.raises(ConfigError, match=r"s3://box/all: access denied .*INVALID_ACCESS_KEY_ID") as found:
         check_access("s3://AKIAME:hush@box/all", key="run.storage")
     assert "hush" not in str(found.value)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wr0ng")
-    with pytest.raises(ConfigError, match=r"s3://box/all is refused .*SIGNATURE_DOES_NOT_MATCH"):
+    with pytest.raises(ConfigError, match=r"s3://box/all: access denied .*SIGNATURE_DOES_NOT_MATCH"):
         check_access("s3://box/all", key="run.storage")
 
 

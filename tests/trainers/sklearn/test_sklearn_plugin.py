@@ -45,7 +45,7 @@ def test_a_good_config_passes():
         ),
         (make_conf(RIDGE), {}, {}, "is not a classifier"),
         (make_conf(LOGISTIC), {"task": "regression"}, {}, "is not a regressor"),
-        (make_conf(LOGISTIC), {"categories": {"b": ("x", "y")}}, {}, "b of small are categories"),
+        (make_conf(LOGISTIC), {"categories": {"b": ("x", "y")}}, {}, "b of small are categorical"),
         (make_conf("neighbors.KNeighborsClassifier"), {"columns": ("weight",)}, {}, "does not support weights"),
         (make_conf(LOGISTIC, max_epochs=2), {}, {}, "LogisticRegression has no partial_fit"),
         (make_conf(LOGISTIC, evaluate_split="val"), {}, {}, "no split val"),
