@@ -149,7 +149,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/reliability.md": {
         "result": SCREEN,
-        "training got no further for 1800 seconds: worker 0 in autograd/graph.py:875 (_en": SCREEN,
+        "training made no progress for 1800 seconds: worker 0 in autograd/graph.py:875 (_": SCREEN,
     },
     "docs/run-directory.md": {
         "runs/<name>/<timestamp>-<short id>/": FOLDERS,
