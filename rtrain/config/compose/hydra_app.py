@@ -260,8 +260,7 @@ class _MaskingLoader(ConfigLoaderImpl):
         return as_part(super()._load_single_config(default, repo), default)
 
     def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
-        merge = super()._compose_config_from_defaults_list
-        return merged(defaults, repo, lambda copies: merge(defaults, copies))
+        return merged(defaults, repo, super()._compose_config_from_defaults_list)
 
     @contextmanager
     def all_masked(self) -> Iterator[None]:

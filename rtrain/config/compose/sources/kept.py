@@ -5,7 +5,7 @@ Explaining an error, a sweep and a program that trains several times compose muc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,7 +15,8 @@ from hydra._internal.config_repository import CachingConfigRepository, ConfigRep
 from hydra.core.default_element import ResultDefault
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig
+from omegaconf import DictConfig, flag_override
+from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.sources.part_options import SEVERAL
 from rtrain.config.compose.template import Template
@@ -71,22 +72,36 @@ class KeptRepository(ConfigRepository):
         return _loaded(Content((config_path, content.of, is_schema), load))
 
 
-def merged(
-    defaults: Sequence[ResultDefault], repo: IConfigRepository, merge: Callable[[IConfigRepository], DictConfig]
-) -> DictConfig:
+Merge = Callable[[list[ResultDefault], IConfigRepository], DictConfig]
+"""Merges configs, which a repository loads, in order. It may change them."""
+
+
+def merged(defaults: list[ResultDefault], repo: IConfigRepository, merge: Merge) -> DictConfig:
     """Return what ``merge`` makes of configs, or made of the same ones before.
 
-    Args:
-        defaults: The configs, in order.
-        repo: What loads them.
-        merge: Merges the configs that a repository loads, which it may change.
+    The last config is that of the user, as a rule, and the others are the same for many.
     """
     results = {one.config_path or "": repo.load_config(one.config_path or "") for one in defaults}
     copies = _Copies(results, repo)
     if any(_depends_on_more(one, results, copies) for one in defaults):
-        return merge(copies)
+        return merge(defaults, copies)
     of = tuple((one.config_path, one.package, one.primary, Same(results[one.config_path or ""])) for one in defaults)
-    return _template(_Merge(of, lambda: merge(copies))).copy()
+
+    def whole() -> DictConfig:
+        before = _template(_Merge(of[:-1], lambda: merge(defaults[:-1], copies)))
+        return _with_last(before.copy(), merge(defaults[-1:], copies)) or merge(defaults, copies)
+
+    return _template(_Merge(of, whole)).copy()
+
+
+def _with_last(cfg: DictConfig, last: DictConfig) -> DictConfig | None:
+    """Return both merged; None if they can't be, of which Hydra says why."""
+    try:
+        with flag_override(cfg, "no_deepcopy_set_nodes", True):
+            cfg.merge_with(last)
+    except OmegaConfBaseException:
+        return None
+    return cfg
 
 
 def _depends_on_more(one: ResultDefault, results: dict[str, ConfigResult | None], repo: _Copies) -> bool:
@@ -108,7 +123,7 @@ def _loaded(content: Content) -> ConfigResult:
     return content.load()
 
 
-@lru_cache(maxsize=50)
+@lru_cache(maxsize=100)
 def _template(asked: _Merge) -> Template:
     return Template(asked.merge())
 
