@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
@@ -89,12 +90,21 @@ def may_import(here, there):
     return there[0] > here[0] or (here[1] in BUILT_ON_TORCH and there[1] == "torch")
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports_of(path):
-    """Yield what a file imports anywhere when it runs: not what only its annotations need."""
-    tree = ast.parse(path.read_text())
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    """Return what a file imports anywhere when it runs, and where: not what only its annotations need."""
+    return list(_imports_of(nodes_of(path)))
+
+
+def _imports_of(nodes):
+    blocks = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     for_types = {node for block in blocks for part in block.body for node in ast.walk(part)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if node in for_types:
             continue
         if isinstance(node, ast.Import):
@@ -166,9 +176,8 @@ def test_what_is_to_be_said_of_a_framework_its_plugin_says():
     for path in FILES:
         where = path.relative_to(ROOT).as_posix()
         if not where.startswith((*own, "models/")):
-            tree = ast.parse(path.read_text())
-            docs = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
-            texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in docs]
+            docs = {id(one.value) for one in nodes_of(path) if isinstance(one, ast.Expr)}
+            texts = [one.value for one in nodes_of(path) if isinstance(one, ast.Constant) and id(one) not in docs]
             texts += [name for name, _ in imports_of(path)]
             found |= {where for one in texts if isinstance(one, str) and named.search(one)}
     assert found == {one for files in NAMING.values() for one in files}
