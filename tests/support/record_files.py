@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from rtrain.datasets.tfrecord_format import _example_class, crc32c, masked
+from rtrain.datasets.tfrecord_format import _example_class, checksum
 
 DIGITS = load_digits()
 
@@ -26,7 +26,7 @@ def example(**features):
 
 def framed(record):
     length = struct.pack("<Q", len(record))
-    sums = [int(masked(crc32c([one]))[0]) for one in (length, record)]
+    sums = [checksum(one) for one in (length, record)]
     return length + struct.pack("<I", sums[0]) + record + struct.pack("<I", sums[1])
 
 
