@@ -72,6 +72,11 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
             on=weights,
             given=("allow=[acting_probes]", "trainer.loss={_target_: acting_probes.stricter_loss}"),
         ),
+        acts(
+            "trainer.float32_matmul_precision=high",
+            on=weights,
+            given=("allow=[acting_probes]", "trainer.loss={_target_: acting_probes.looser_loss}"),
+        ),
         # The loop has a table of its own, on workers too.
         acts(
             "trainer.train_loop=acting_probes:other_loop",

@@ -214,6 +214,10 @@ class Conf(TrainLoopConf, EpochsConf):
     deterministic: bool = True
     """Use deterministic algorithms where torch has them, so that the same seed gives the same numbers."""
 
+    float32_matmul_precision: Annotated[str, *one_of("highest", "high", "medium")] = "highest"
+    """How exactly float32 matrices are multiplied: ``high`` allows TF32 on GPUs, ``medium`` bfloat16. Both are faster
+    where the hardware has them, as ``torch.set_float32_matmul_precision`` describes."""
+
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
 

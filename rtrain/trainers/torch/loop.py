@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.learner import TorchLearner
-from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.process_settings import matmul_precision, torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies import make_strategy, process_group
 from rtrain.trainers.worker import Worker
@@ -22,7 +22,9 @@ def train(worker: Worker) -> None:
 @contextmanager
 def training(worker: Worker) -> Iterator[EpochLoop]:
     """Build everything that ``worker.conf`` declares, for as long as the block runs."""
-    with torch_settings(worker, deterministic=worker.conf.deterministic), process_group(worker):
+    conf = worker.conf
+    settings = torch_settings(worker, deterministic=conf.deterministic)
+    with settings, matmul_precision(conf.float32_matmul_precision), process_group(worker):
         world = TorchRanks.of(worker)
         # Ranks that write together need their process groups until they have.
         with closing(make_strategy(worker.conf, world)) as strategy, worker.checkpoints.finishing():

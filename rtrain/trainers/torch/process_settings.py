@@ -67,6 +67,20 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
             os.environ.pop(CUBLAS_WORKSPACE, None)
 
 
+@contextmanager
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Multiply float32 matrices this exactly; ``highest``, torch's own choice, leaves the process as it is."""
+    if precision == "highest":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def _determinism() -> tuple[bool, bool]:
     """Return whether kernels have to repeat their results, and whether those that can't only warn."""
     return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()

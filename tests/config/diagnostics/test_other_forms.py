@@ -45,7 +45,7 @@ WORDS = {
     "trainer.data_seed=7": "run.seed sets the order of the rows",
     "run.checkpoint.best.monitor=balanced_accuracy": "Use one of these",
     "run.checkpoint.best.monitor=acc": "run.checkpoint.best.monitor=val/accuracy",
-    "trainer.tf32=true": "trainer.precision=bf16",
+    "trainer.tf32=true": "trainer.float32_matmul_precision=high",
     "backoffLimit=3": "run.failure.max_failures",
     "smoke.max_seconds=3": "smoke.overrides=[trainer.max_steps=2]",
     "dataset.shuffle_seed=3": "run.seed=3",
