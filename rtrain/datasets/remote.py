@@ -151,8 +151,8 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
         refused.hint = _near_files(store, path, url) or refused.hint
         raise refused from error
     if not found:
-        kind = f" {' or '.join(endings[:2])}" if endings else ""
-        raise DatasetError(f"{key}: {shown(url)} is not a{kind} file.", "Check bucket, folder and name.")
+        kind = f"{' or '.join(endings[:2])} file" if endings else "file"
+        raise DatasetError(f"{key}: there is no {kind} at {shown(url)}.", "Check bucket, folder and name.")
     is_file = path in found
     root = str(PurePosixPath(path).parent) if is_file else _fixed(path)
     folder = _place([shown(url), *(f"{name} {_version(info)}" for name, info in found.items())])

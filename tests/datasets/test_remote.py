@@ -96,7 +96,7 @@ def test_what_a_server_refuses_is_one_clear_error(load, served):
         load("csv", path=f"{url}/no.csv", label="y")
     (folder / "secret.csv").write_text(CSV)
     assert fetch(f"{url}/secret.csv".replace("//", "//me:pass@"), "dataset.path").read_text() == CSV
-    with pytest.raises(DatasetError, match=r"answers 403[\s\S]*credentials"):
+    with pytest.raises(DatasetError, match=r"returned 403[\s\S]*credentials"):
         load("csv", path=f"{url}/secret.csv", label="y")
     with pytest.raises(DatasetError, match=r"dataset\.path\.test: .*can't be reached"):
         load("csv", path={"test": "http://127.0.0.1:9/x.csv", "train": __file__}, label="y")
@@ -147,7 +147,7 @@ def test_texts_of_a_store(load, store):
 def test_what_a_store_does_not_have_is_named(load, store, monkeypatch):
     monkeypatch.setitem(sys.modules, "paramiko", None)
     store.pipe("/bucket/notes.txt", b"")
-    with pytest.raises(DatasetError, match=r"memory://bucket names no \.csv"):
+    with pytest.raises(DatasetError, match=r"no \.csv .* at memory://bucket"):
         load("csv", path="memory://bucket", label="y")
     with pytest.raises(DatasetError, match=r"memory://bucket/x\.csv does not exist"):
         load("csv", path="memory://bucket/x.csv", label="y")
@@ -192,7 +192,7 @@ def test_the_short_url_of_azure_takes_the_account_of_the_environment(load, monke
 
 def test_what_azure_refuses_is_one_clear_error(load):
     """pyarrow raises an exception that is neither an OSError nor a ValueError."""
-    with pytest.raises(DatasetError, match=r"abfs://a@127\.0\.0\.1:9/box/x\.csv .*TLS"):
+    with pytest.raises(DatasetError, match=r"abfs://a@127\.0\.0\.1:9/box/x\.csv: .*TLS"):
         load("csv", path="abfs://a@127.0.0.1:9/box/x.csv?enable_tls=false", label="y")
 
 

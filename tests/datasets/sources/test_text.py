@@ -229,7 +229,7 @@ def test_the_fingerprint_is_that_of_the_content(load, tmp_path):
         ([{"text": ["a", "b"], "y": ["c"]}], {"label": "y"}, "row 1 has 2 words but 1 tags"),
         ([{"text": ["a", "b"], "y": "c"}], {"label": "y"}, "a list of tags per row is needed"),
         ([{"text": "a"}], {"task": "classification"}, "needs labels"),
-        ([{"text": "a", "y": "b"}], {"label": "y", "task": "token-classification"}, "holds texts"),
+        ([{"text": "a", "y": "b"}], {"label": "y", "task": "token-classification"}, "contains texts"),
         ([{"text": "a"}], {"tokenizer": "bytes"}, "too few for a row of 64"),
         ([{"text": "a"}], {"tokenizer": "bytes", "task": "regression"}, "creates tokens for language modeling"),
     ],
