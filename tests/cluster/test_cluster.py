@@ -96,7 +96,7 @@ def test_the_token_is_for_this_account_alone_and_is_not_made_where_it_is_turned_
     ("runtime_env", "message"),
     [
         ({"pip": ["einops"]}, r"cluster\.runtime_env\.pip: .* packages of this machine.\nInstall what they need here"),
-        ({"env_vars": {"NCCL_IB_DISABLE": 1}}, r"runtime_env\.env_vars\.NCCL_IB_DISABLE: .* mapping of names to text.\nQuote numbers"),
+        ({"env_vars": {"NCCL_IB_DISABLE": 1}}, r"runtime_env\.env_vars\.NCCL_IB_DISABLE: .* to text\.\nQuote numbers"),
         ({"env_vars": ["NCCL_DEBUG"]}, r"cluster\.runtime_env\.env_vars: environment variables must be a mapping"),
     ],
     ids=str,

@@ -12,7 +12,7 @@ HEAVY = {"ray", "torch", "numpy", "pandas", "typer"}
 def test_composing_checking_and_showing_import_no_framework(project):
     code = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parents[1] / 'support')!r})
+sys.path.insert(0, {str(Path(__file__).parents[1] / "support")!r})
 from small_project import SCHEMAS
 from rtrain.config.session import Session
 with Session("digits", ["optimizer=adamw"], SCHEMAS) as session:
