@@ -55,7 +55,7 @@ def test_labels_of_a_copy_are_those_of_the_run(labels, tags, note, store, tmp_pa
 
 def test_the_best_run_of_a_store_is_named_by_its_url(store, capsys):
     assert run(["runs", "best", store, "-w", "name == mlp"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"the best one: {store}/mlp/2026-11-01_12-00-00-0a1b"
+    assert capsys.readouterr().out.splitlines()[-1] == f"best: {store}/mlp/2026-11-01_12-00-00-0a1b"
     assert run(["runs", "ls", f"{store}/trees", "-c", "path"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [f"{store}/trees/2026-11-01_12-05-00-0a1c"]
 
