@@ -68,7 +68,7 @@ def test_rows_that_all_weigh_nothing_are_refused(weighted):
     info = weighted[0].manifest.dataset
     assert info["columns"] == ["weight"]
     rows = ScoredRows(np.ones(3), np.ones(3), np.zeros(3), np.zeros(3))
-    with pytest.raises(ConfigError, match="weigh 0"):
+    with pytest.raises(ConfigError, match="weight 0"):
         metrics_of(DatasetInfo(**info), [rows])
 
 

@@ -70,12 +70,12 @@ def test_a_key_in_the_url_is_written_nowhere(words, s3, tmp_path, monkeypatch):
         assert secret.encode() not in written
 
 
-@pytest.mark.parametrize(("path", "message"), [("no.csv", "does not exist"), ("all.csv", "is refused")])
+@pytest.mark.parametrize(("path", "message"), [("no.csv", "does not exist"), ("all.csv", "access denied")])
 def test_nothing_is_trained_without_the_data(words, s3, tmp_path, monkeypatch, path, message):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wr0ng")
     if message == "does not exist":
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.secret)
-    with pytest.raises(DatasetError, match=rf"dataset\.path: s3://runs/{path} {message}"):
+    with pytest.raises(DatasetError, match=rf"dataset\.path: s3://runs/{path}:? {message}"):
         rtrain.fit("xgboost", [*words, f"dataset.path=s3://runs/{path}"])
     assert not list((tmp_path / "runs").rglob("*.json"))
 

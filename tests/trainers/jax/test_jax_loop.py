@@ -143,7 +143,7 @@ def test_own_loss_and_metrics_are_functions_of_rows(tmp_path):
     ("model", "task", "says"),
     [
         ({**MLP, "num_classes": 2}, "classification", r"returns \(2,\) numbers per row, but small has 3 classes"),
-        ({**MLP, "num_classes": 3}, "regression", r"gives \(3,\) numbers per row, but the target is one number"),
+        ({**MLP, "num_classes": 3}, "regression", r"returns \(3,\) numbers per row, but the target is one number"),
         (local("Pair"), "classification", "returns a tuple"),
     ],
 )
@@ -167,7 +167,7 @@ def of_places(output, target):
 @pytest.mark.parametrize("key", ["loss", "metrics"])
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("mean_error", "returns a single number for"), ("all_with_all", r"gives an array of shape \((\d), \1\) for")],
+    [("mean_error", "returns a single number for"), ("all_with_all", r"returns an array of shape \((\d), \1\) for")],
 )
 def test_a_function_of_all_rows_together_is_refused(tmp_path, key, name, says):
     one = local(name)

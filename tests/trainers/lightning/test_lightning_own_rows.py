@@ -174,7 +174,7 @@ def test_what_can_not_run_is_named(fit, trained, tmp_path, monkeypatch):
     with pytest.raises(PredictionError, match="test_step failed: ValueError: no test today") as caught:
         rtrain.evaluate(run.path)
     assert "own_rows_net.py:" in caught.value.hint
-    with pytest.raises(PredictionError, match="predict_step returned has 15 rows; the batch has 16"):
+    with pytest.raises(PredictionError, match="predict_step has 15 rows; the batch has 16"):
         rtrain.predict(run.path, tmp_path / "out.csv")
     only_fits = fit("OnlyFits")
     with pytest.raises(ConfigError, match="OnlyFits has no test_step") as caught:

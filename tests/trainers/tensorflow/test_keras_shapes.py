@@ -234,7 +234,7 @@ def test_a_metric_of_one_hot_targets_is_refused_with_the_one_that_works(kind):
     sizes = {"OneHotIoU": {"target_class_ids": [0]}, "IoU": {"target_class_ids": [0]}}.get(kind, {})
     node = {"_target_": f"keras.metrics.{given.__name__}", **sizes}
     node |= {"num_classes": "auto"} if "IoU" in kind else {}
-    with pytest.raises(ConfigError, match=rf"trainer\.metrics\.own: {kind} wants") as caught:
+    with pytest.raises(ConfigError, match=rf"trainer\.metrics\.own: {kind} needs") as caught:
         check(node)
     words = caught.value.hint.removeprefix("try: ").replace("++", "").split()
     meant = {key.removeprefix("trainer.metrics.own."): value for key, value in (word.split("=") for word in words)}

@@ -67,7 +67,7 @@ def test_a_function_trains_what_the_module_of_it_does(tmp_path, name, weighted):
     [
         ({"_target_": f"{HERE}.huber", "dleta": 0.1}, "no argument 'dleta'"),
         ({"_target_": f"{HERE}.make_huber"}, "make_huber needs delta"),
-        ({"_target_": "torch.nn.HuberLoss", "_partial_": True}, "makes a partial, not a torch.nn.Module"),
+        ({"_target_": "torch.nn.HuberLoss", "_partial_": True}, "returns a partial, not a torch.nn.Module"),
         (
             {"_target_": "torch.nn.functional.nll_loss"},
             "trainer.loss: nll_loss is for classes, but small is for regression",
