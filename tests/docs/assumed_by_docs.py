@@ -35,7 +35,7 @@ IN_PROCESS = {"num_workers=4": "num_workers=0"}
 NO_MODEL = "[{trainer: torch}, {optimizer: adam}, {dataset: digits}]"
 ASSUMED = {
     "README.md": Assumed(
-        before=(f"{HOUSES} trainer.num_boost_round=9",),
+        before=(f"{HOUSES} trainer.num_boost_round=9", f"{HOUSES} trainer.num_boost_round=2 run.name=houses"),
         words={"runs/xgboost/...": "last:xgboost", "num_workers=2": "num_workers=0, epochs=1"},
         base=NO_MODEL,
     ),
