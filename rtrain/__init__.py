@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from rtrain.api.models import evaluate, predict
+    from rtrain.api.models import evaluate, load_checkpoint, predict
     from rtrain.api.sweep_result import SweepResult
     from rtrain.api.sweeps import sweep
     from rtrain.api.training import fit, resume
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rtrain.config.calls.overrides import choice
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.history.api import runs
-    from rtrain.prediction.loading import load_checkpoint
     from rtrain.runs.run import Run
     from rtrain.trainers.loops.callbacks.base import WorkerCallback
     from rtrain.trainers.torch.checkpoint.shards import consolidate
@@ -45,7 +44,7 @@ _HOMES = {
     "fit": "rtrain.api.training",
     "resume": "rtrain.api.training",
     "predict": "rtrain.api.models",
-    "load_checkpoint": "rtrain.prediction.loading",
+    "load_checkpoint": "rtrain.api.models",
     "evaluate": "rtrain.api.models",
     "runs": "rtrain.history.api",
     "sweep": "rtrain.api.sweeps",

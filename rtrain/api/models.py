@@ -1,4 +1,4 @@
-"""``rtrain.evaluate`` and ``rtrain.predict``."""
+"""``rtrain.evaluate``, ``rtrain.predict`` and ``rtrain.load_checkpoint``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rtrain.config.calls.overrides import Overrides
 from rtrain.evaluation import measure
 from rtrain.history.references import find_model
 from rtrain.prediction import predicted_table, write_predictions
+from rtrain.prediction.loading import Checkpoint, loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,3 +117,25 @@ def predict(
         return write_predictions(
             found, os.fspath(output), call.words, checkpoint=checkpoint, split=split, force=force, trust=trust
         )
+
+
+def load_checkpoint(
+    place: Place, overrides: Overrides = (), *, checkpoint: str = "best", trust: bool = False
+) -> Checkpoint:
+    """Return a checkpoint with its model, to predict in Python.
+
+    Args:
+        place: A run, its directory, a short name of it (``last``), the folder of a checkpoint, or of a sweep: its best
+            trial is taken.
+        overrides: ``["trainer.predictor=my_module:load"]`` for the checkpoint of a loop, where the run names none;
+            ``["use_gpu=true"]``.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or nothing says how to predict with it: then the message names its
+            folder and the key.
+        ConfigError: An override is wrong, or has no effect.
+    """
+    with CallersView(os.fspath(place)), opened_call("load_checkpoint", os.fspath(place), overrides) as call:
+        return loaded(find_model(call.place), call.words, checkpoint=checkpoint, trust=trust)

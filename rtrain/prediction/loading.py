@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rtrain.callers_view import CallersView
-from rtrain.config.calls.opened import opened_call
-from rtrain.config.calls.overrides import Overrides
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.opened_model import open_model
@@ -63,27 +59,22 @@ def _columns_of(x: Any) -> dict[str, np.ndarray] | None:
     return {name: np.asarray(x[name]) for name in names}
 
 
-def load_checkpoint(
-    place: str | os.PathLike[str], overrides: Overrides = (), *, checkpoint: str = "best", trust: bool = False
-) -> Checkpoint:
-    """Return a checkpoint with its model, to predict in Python.
+def loaded(place: Path, words: Sequence[str], *, checkpoint: str, trust: bool) -> Checkpoint:
+    """Return a checkpoint with its model.
 
     Args:
-        place: A run, its directory, or the folder of a checkpoint.
-        overrides: ``["trainer.predictor=my_module:load"]`` for the checkpoint of a loop, where the run names none;
-            ``["use_gpu=true"]``.
+        place: A run directory, or the folder of a checkpoint.
+        words: Overrides of keys that a checkpoint is loaded by.
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
         trust: Run the code that the checkpoint names, even if another account wrote it.
 
     Raises:
-        CheckpointError: There is no such checkpoint, or nothing says how to predict with it: then the message names its
-            folder and the key.
+        CheckpointError: There is no such checkpoint, or nothing says how to predict with it.
         ConfigError: An override is wrong, or has no effect.
     """
-    with CallersView(os.fspath(place)), opened_call("load_checkpoint", os.fspath(place), overrides) as call:
-        opened = open_model(call.place, call.words, checkpoint, verb="predict", trust=trust)
-        for key, word in opened.words.items():
-            if key not in FOLLOWED:
-                raise ConfigError(f"{word} has no effect: predict(x) gets its rows as an argument.", "Leave it out.")
-        model = opened.model
-        return Checkpoint(model.trained.folder, model.trained.info, model.load())
+    opened = open_model(place, words, checkpoint, verb="predict", trust=trust)
+    for key, word in opened.words.items():
+        if key not in FOLLOWED:
+            raise ConfigError(f"{word} has no effect: predict(x) gets its rows as an argument.", "Leave it out.")
+    model = opened.model
+    return Checkpoint(model.trained.folder, model.trained.info, model.load())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 import sys
 from html.parser import HTMLParser
@@ -44,6 +45,15 @@ def test_a_run_stands_for_its_path(run):
     assert os.fspath(run) == str(run.path)
     assert run.evaluate() == rtrain.evaluate(run) == rtrain.evaluate(run.path) == rtrain.evaluate(str(run.path))
     assert rtrain.load_checkpoint(run).path == run.best_checkpoint
+
+
+def test_short_names_work_wherever_a_run_is_expected(run, folder, monkeypatch):
+    (folder / "elsewhere" / "runs" / "mlp").mkdir(parents=True)
+    shutil.copytree(run.path, folder / "elsewhere" / "runs" / "mlp" / run.path.name)
+    monkeypatch.chdir(folder / "elsewhere")
+    assert rtrain.evaluate("last") == rtrain.evaluate(run)
+    assert rtrain.load_checkpoint("last").path.name == run.best_checkpoint.name
+    assert rtrain.load_checkpoint("best:mlp").path.name == run.best_checkpoint.name
 
 
 def test_the_folder_of_a_sweep_stands_for_its_best_trial_and_one_of_runs_for_the_newest(sweep, run, folder):
