@@ -257,7 +257,7 @@ def _check_own(conf: ClusterConf) -> None:
     if others:
         raise ConfigError(
             f"cluster.runtime_env.{others[0]}: a cluster started by rtrain uses the files and packages of this "
-            f"machine.",
+            "machine.",
             "Install what they need here, or join a cluster that Ray prepares: cluster.address=HOST:6379",
         )
 

@@ -66,7 +66,7 @@ def refuse_shared_gpu(conf: ScalingConf) -> None:
     share = worker_resources(conf).get("GPU", 0)
     if 0 < share <= 0.5 and int(conf.num_workers) > 1:
         raise ConfigError(
-            f"scaling.resources_per_worker.GPU: workers of one run can't share a GPU (NCCL rejects it), as "
+            "scaling.resources_per_worker.GPU: workers of one run can't share a GPU (NCCL rejects it), as "
             f"{share:g} would.",
             to_try("num_workers=1: only trials of a sweep, with one worker each, can share GPUs."),
         )

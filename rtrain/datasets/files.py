@@ -92,7 +92,7 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
     """Return the files that a file, folder or glob names, in the order of their names."""
     if is_glob(text):
         found = _globbed(text, key)
-        for file in found:
+        for file in sorted({tuple(file.suffixes): file for file in reversed(found)}.values()):
             _check_ending(file, endings, key, text)
         return found
     path = existing_path(text, key)
@@ -109,7 +109,7 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
 
 def _otherwise(word: str, folder: Path, endings: Sequence[str]) -> str:
     """Return how to name files of the same format that end otherwise, or what else a folder has."""
-    kinds = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
+    kinds = _kinds_of(endings)
     suffixes = sorted({file.suffix for file in folder.iterdir() if kind_of(file.name.lower()) in kinds})
     return to_try(f"'{word}/*{suffixes[0]}'") if suffixes else _near_names("", folder)
 
@@ -123,8 +123,7 @@ def _check_ending(file: Path, endings: Sequence[str], key: str, text: str) -> No
         key: What names it, as ``text``.
         text: A file, or a glob.
     """
-    source = kind_of(file.name.lower())
-    wanted = {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
+    source, wanted = kind_of(file.name.lower()), _kinds_of(endings)
     if source in wanted and file.suffix.lower() in NOT_UNPACKED:
         what = f"{key}: {file} is compressed in a way that can't be read ({file.suffix})."
         raise DatasetError(what, f"Unpack it, or compress it as {', '.join(COMPRESSED[:-1])} or {COMPRESSED[-1]}.")
@@ -132,6 +131,11 @@ def _check_ending(file: Path, endings: Sequence[str], key: str, text: str) -> No
         ending = file.suffix if kind_of(f"rows{file.suffix.lower()}") else "".join(file.suffixes[-2:])
         message = f"{key}: {file} is a {ending} file, and dataset={' or '.join(sorted(wanted))} can't read it."
         raise DatasetError(message, to_try(shlex.join([f"dataset={source}", f"{key}={text}"])))
+
+
+def _kinds_of(endings: Sequence[str]) -> set[str]:
+    """Return the datasets that read files which end so."""
+    return {kind for ending in endings if (kind := kind_of(f"rows{ending}"))}
 
 
 def _hidden(path: Path) -> bool:

@@ -199,7 +199,7 @@ class LabelScan:
         if too_many and (is_text or self._task == "classification"):
             raise DatasetError(
                 f"{where}: the label '{self._column}' has more than {MAX_CLASSES:,} different values, too many for "
-                f"classes.",
+                "classes.",
                 "Choose another dataset.label, or dataset.task=regression for numbers.",
             )
         self._is_number |= too_many
@@ -228,7 +228,7 @@ class LabelScan:
         if len(self._values) == 1:
             raise DatasetError(
                 f"{self._where}: the label '{self._column}' is {class_name(next(iter(self._values)))} in every row, "
-                f"so there is nothing to learn.",
+                "so there is nothing to learn.",
                 "Choose another dataset.label.",
             )
         if self._task == "auto":
@@ -355,7 +355,7 @@ def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:
 def _not_a_number(column: str, kind: Any, where: str) -> DatasetError:
     return DatasetError(
         f"{where}: the label '{column}' is of type {kind}, and regression needs a number.",
-        f"Use dataset.task=classification, or choose another dataset.label. If it contains numbers as text, "
+        "Use dataset.task=classification, or choose another dataset.label. If it contains numbers as text, "
         f"{_as_numbers(column)}",
     )
 

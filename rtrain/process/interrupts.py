@@ -130,7 +130,7 @@ def _confirmation(number: signal.Signals) -> str:
     name = "Ctrl-C" if number is signal.SIGINT else number.name
     return (
         f"{name} was received: the run ends at its next step or report, or when its workers have started; a second "
-        f"one ends it immediately"
+        "one ends it immediately"
     )
 
 

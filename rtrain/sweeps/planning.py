@@ -217,7 +217,7 @@ def _reorder_points(record: SweepRecord, trials: Trials) -> None:
 def _refuse_other_config(trial: Trial, trials: Trials) -> None:
     raise ConfigError(
         f"{shown(trials.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
-        f"same.",
+        "same.",
         "Change the config back, or start another sweep: sweep.name=NAME",
     )
 

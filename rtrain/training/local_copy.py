@@ -95,7 +95,7 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
     if not trust and _own_config(stored) is None:
         raise ConfigError(
             f"{stored.folder.url} was created by another account, or its config.yaml was changed: resuming runs the "
-            f"code it names.",
+            "code it names.",
             "If you trust its author: --trust",
         )
     *_, name, run_id = stored.folder.url.split("/")

@@ -240,10 +240,11 @@ def check_job(
         if not plugin.takes_any_checkpoint:
             plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
-    if not tried:
-        with masked_streams(composed.redact), tried_before_start(job):
-            plugin.try_out(job)
-    return replace(job, notices=(*job.notices, *plugin.notices(job))), plugin
+    with masked_streams(composed.redact):
+        if not tried:
+            with tried_before_start(job):
+                plugin.try_out(job)
+        return replace(job, notices=(*job.notices, *plugin.notices(job))), plugin
 
 
 def _check_missing(job: Job, plugin: TrainerPlugin) -> None:

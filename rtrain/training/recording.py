@@ -305,7 +305,7 @@ def check_rows(manifest: Manifest) -> None:
             parts = " + ".join(map(str, own))
             raise TrainingError(
                 f"the workers had {parts} rows of the split '{split}', which has {expected}: rows were repeated or "
-                f"skipped.",
+                "skipped.",
                 "Do not trust the results of this run; its checkpoints are kept.",
             )
 

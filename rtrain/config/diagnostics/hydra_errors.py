@@ -334,24 +334,14 @@ class _Explainer:
     def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Diagnostic:
         config, group = match[1], match[2]
         place = self.places.word_in(config, group.rpartition("/")[2])
-        return Diagnostic(
-            f"'override {group}' has no effect: no earlier defaults list has this group",
-            place,
-            None,
-            None,
-            "remove the word 'override'",
-        )
+        message = f"'override {group}' has no effect: no earlier defaults list has this group"
+        return Diagnostic(message, place, None, None, "remove the word 'override'")
 
     def _two_choices(self, match: re.Match[str], _: Exception) -> Diagnostic:
         group = match[1]
         place = self.places.word_in(self.request.primary.name, group.rpartition("/")[2])
-        return Diagnostic(
-            f"two defaults lists choose different options for '{group}'",
-            place,
-            None,
-            None,
-            f"write: - override /{group}: ...",
-        )
+        message = f"two defaults lists choose different options for '{group}'"
+        return Diagnostic(message, place, None, None, f"write: - override /{group}: ...")
 
     def _bad_defaults(self, match: re.Match[str], error: Exception) -> Diagnostic:
         place = self.places.in_config(match[1], "defaults")
@@ -368,7 +358,7 @@ class _Explainer:
         note = f"available: {', '.join(options)}" if options else None
         option = split_word(words[0])[2] or "" if words else ""
         attempt = self.values.for_option(group, option, place) if place is not None else None
-        return Diagnostic(f"'{group}' must be the name of an option", place, None, attempt, note)
+        return Diagnostic(f"'{group}' must be set to the name of an option", place, None, attempt, note)
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)

@@ -57,7 +57,7 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
         row = next((row for row in range(len(values)) if not _fits(values.slice(row, 1), dtype)), 0)
         raise DatasetError(
             f"{where}: row {first_row + row + 1} has {name}={values[row].as_py()!r}, which is not {dtype} as set in "
-            f"dataset.dtypes.",
+            "dataset.dtypes.",
             f"Correct the value, or use another type: 'dataset.dtypes={{{name}: category}}'",
         ) from error
 

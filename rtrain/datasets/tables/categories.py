@@ -97,7 +97,7 @@ class CategoryScan:
             elif len(known) > MAX_CATEGORIES:
                 raise DatasetError(
                     f"{where}: feature '{name}' has more than {MAX_CATEGORIES:,} different texts, too many for a "
-                    f"category.",
+                    "category.",
                     f"Drop it: 'dataset.drop=[{name}]', or keep it next to predictions: 'dataset.ids=[{name}]'",
                 )
 

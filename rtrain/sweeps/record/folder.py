@@ -100,7 +100,7 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
     if not trust and not is_signed_by_this_account(text, ""):
         raise ConfigError(
             f"{folder} was created by another account, or its {COMMAND_NAME} was changed: resuming runs the code it "
-            f"names.",
+            "names.",
             "If you trust its author: --trust",
         )
     try:

@@ -104,7 +104,7 @@ def world_of(worker: Worker) -> ProcessGroup:
     if jax.process_count() != worker.world_size or jax.process_index() != worker.rank:
         raise TrainingError(
             f"JAX sees {jax.process_count()} processes, but there are {worker.world_size} workers: each would train a "
-            f"separate model.",
+            "separate model.",
             "JAX must not be used before the train loop: check the imports of the project.",
         )
     return ProcessGroup(worker.rank, worker.world_size, tuple(devices[:1] if worker.in_process else devices))

@@ -113,7 +113,7 @@ def _refuse_callbacks(node: dict[str, Any], where: str, job: Job) -> None:
     if issubclass(found, pl.callbacks.StochasticWeightAveraging):
         raise ConfigError(
             f"{where}: {found.__name__} applies the average only when training has ended, after the last evaluation "
-            f"and checkpoint.",
+            "and checkpoint.",
             f"Use one that evaluates and saves the average: {AVERAGING}",
         )
 

@@ -51,7 +51,7 @@ class Schedules:
         if self._began_inside and (partly := sorted(name for name in watched if name in logged)):
             self._worker.notice(
                 f"a schedule watches {', '.join(partly)} of training: in the resumed epoch, that is the mean over its "
-                f"rest, and the learning rate may differ from an uninterrupted run."
+                "rest, and the learning rate may differ from an uninterrupted run."
             )
         self._began_inside = False
         self._update("epoch", True)

@@ -94,7 +94,7 @@ def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
     if info.categories and not takes_categories(estimator) and not isinstance(estimator, Pipeline):
         raise ConfigError(
             f"trainer.estimator: {name} needs numbers, but {', '.join(list(info.categories)[:3])} of {info.name} are "
-            f"categorical.",
+            "categorical.",
             "Use sklearn.ensemble.HistGradientBoosting..., or a sklearn.pipeline.make_pipeline with an encoder first.",
         )
     if "weight" in info.columns and weight_argument(estimator) is None:

@@ -160,7 +160,7 @@ def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, builde
     if info.task in CLASSES and getattr(keras.metrics, name, None) is kind and name in SPARSE and not is_sparse:
         raise ConfigError(
             f"{where}: {name} needs one-hot targets, or classes as outputs, but targets are class numbers and outputs "
-            f"have a number per class.",
+            "have a number per class.",
             to_try(_with_classes(SPARSE[name], where)),
         )
 

@@ -636,4 +636,4 @@ def test_a_config_of_another_trainer_is_named_with_what_else_was_typed(words, sa
 
 @pytest.mark.parametrize("value", ["[1]", "[{a: 1}]", "[[a]]", "[null]"])
 def test_a_group_that_is_given_a_list_of_anything_wants_names(value):
-    assert "'run' must be the name of an option" in refused("mlp", f"run={value}")
+    assert "'run' must be set to the name of an option" in refused("mlp", f"run={value}")

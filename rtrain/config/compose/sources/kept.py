@@ -89,7 +89,8 @@ def merged(defaults: list[ResultDefault], repo: IConfigRepository, merge: Merge)
 
     def whole() -> DictConfig:
         before = _template(_Merge(of[:-1], lambda: merge(defaults[:-1], copies)))
-        return _with_last(before.copy(), merge(defaults[-1:], copies)) or merge(defaults, copies)
+        cfg = _with_last(before.copy(), merge(defaults[-1:], copies))
+        return merge(defaults, copies) if cfg is None else cfg
 
     return _template(_Merge(of, whole)).copy()
 

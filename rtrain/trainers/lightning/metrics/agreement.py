@@ -35,7 +35,7 @@ class Agreement:
         if names and not self._is_told:
             self._worker.notice(
                 f"workers have different values of {', '.join(sorted(names))}: only those of worker 0 are recorded "
-                f"and used. Log them with sync_dist=True to get the mean over all workers."
+                "and used. Log them with sync_dist=True to get the mean over all workers."
             )
             self._is_told = True
         return first

@@ -109,7 +109,7 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
     if early is not None and None not in (early.monitor, best) and early.monitor != best:
         raise ConfigError(
             f"trainer.early_stopping.monitor={early.monitor}: the best round is already chosen by {best} "
-            f"(run.checkpoint.best.monitor), and a model has only one best round.",
+            "(run.checkpoint.best.monitor), and a model has only one best round.",
             "Use one metric",
         )
     check_numbers(conf.params, "trainer.params", conf.params)

@@ -64,7 +64,7 @@ def _nothing_reported(before: int) -> str:
     if before:
         return (
             f"the loop has reported nothing since report {before}: nothing was trained. Check how it uses "
-            f"ray.train.get_checkpoint() and trainer.train_loop_config"
+            "ray.train.get_checkpoint() and trainer.train_loop_config"
         )
     return (
         "the loop has reported nothing: the run has no metrics and no checkpoint. "

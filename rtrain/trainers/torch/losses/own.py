@@ -80,5 +80,5 @@ def untrained(loss: nn.Module) -> str:
     return (
         f"trainer.loss: the optimizer trains only the weights of trainer.model; {len(names)} of {type(loss).__name__}, "
         f"such as {names[0]}, stay as they are. To train them, use a custom trainer.train_loop; otherwise, "
-        f"requires_grad_(False) silences this"
+        "requires_grad_(False) silences this"
     )

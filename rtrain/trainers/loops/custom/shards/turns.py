@@ -122,7 +122,7 @@ class Turns:
     def _deadlock(self, name: str, ranks: list[int]) -> TrainingError:
         return TrainingError(
             f"worker {self._worker.rank} reads the dataset shard '{name}', {_workers(ranks)} did not: each worker has "
-            f"a part of every shard, and gets rows only when all of them read.",
+            "a part of every shard, and gets rows only when all of them read.",
             "Read it on all workers (in an `if` of one rank it waits forever) and combine their results; or give each "
             f"worker all of it: 'trainer.datasets_to_split=[{','.join(self._others_than(name))}]'",
         )
@@ -131,7 +131,7 @@ class Turns:
         waits = "wait" if len(ranks) > 1 else "waits"
         return TrainingError(
             f"{_workers(ranks)} {waits} in ray.train.report (or a barrier) for worker {self._worker.rank}, whose "
-            f"train loop has ended.",
+            "train loop has ended.",
             "All workers must report equally often: call ray.train.report on each of them, not in an `if` of one "
             "rank; only one needs to pass a checkpoint: ray.train.report(metrics, checkpoint=None).",
         )
