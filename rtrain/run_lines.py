@@ -12,6 +12,7 @@ from typing import Any
 from rtrain.config.files.locations import shown
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
+from rtrain.runs.status import Status
 from rtrain.runs.written_files import COPIES, names_text
 from rtrain.storage.stores import is_url
 from rtrain.text.numbers import number_text
@@ -165,7 +166,7 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
 def _result_line(manifest: Manifest) -> str:
     """Return how the run ended; the error of one that failed is shown by itself."""
     ended = f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s"
-    if manifest.status != "failed":
+    if manifest.status != Status.FAILED:
         return f"{ended}: {manifest.exit_reason}"
     return f"{ended}; its copy is NOT COMPLETE" if manifest.lacks_copy else ended
 
@@ -208,11 +209,12 @@ def _place(limits: Limits, epoch: str, step: str) -> str:
 def next_command(run_dir: Path, manifest: Manifest) -> str:
     """Return what a user probably does next with a run."""
     if is_url(place := shown(run_dir)):
-        return shlex.join(["rtrain", *(["runs", "fetch"] if manifest.status == "succeeded" else ["resume"]), place])
-    if manifest.status == "failed":
+        command = ["runs", "fetch"] if manifest.status == Status.SUCCEEDED else ["resume"]
+        return shlex.join(["rtrain", *command, place])
+    if manifest.status == Status.FAILED:
         log = _log_of(run_dir, manifest)
         return shlex.join(["less", shown(log)] if log is not None else ["rtrain", "resume", shown(run_dir)])
-    if manifest.status != "succeeded":
+    if manifest.status != Status.SUCCEEDED:
         return shlex.join(["rtrain", "resume", shown(run_dir)])
     return shlex.join(["rtrain", *(["evaluate"] if _can_be_evaluated(manifest) else ["runs", "show"]), shown(run_dir)])
 

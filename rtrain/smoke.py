@@ -26,6 +26,7 @@ from rtrain.config.targets.allow_list import project_forgotten
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.process.interrupts import stopped_after
 from rtrain.runs.run import Run
+from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.text.numbers import number_text
 from rtrain.training.fit import SilentObserver, fit_session
@@ -170,7 +171,7 @@ def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) ->
             return "missed", (f"{type(error).__name__}: {error}",), None
     if limit.passed or run is None:
         return "missed", too_long, run
-    if run.status != "succeeded":
+    if run.status != Status.SUCCEEDED:
         raise KeyboardInterrupt  # Ctrl-C or SIGTERM ended the run, and is meant for all
     judged = sorted(_judge(metric, bounds, run.metrics) for metric, bounds in expect.items())
     return "passed" if all(good for good, _ in judged) else "missed", tuple(line for _, line in judged), run

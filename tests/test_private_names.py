@@ -13,7 +13,7 @@ OURS = ("rtrain", "_typeshed", "__future__")
 
 
 def is_private(name):
-    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+    return any(part.startswith("_") and not part.endswith("_") for part in name.split("."))
 
 
 def is_own(owner):

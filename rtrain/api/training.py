@@ -18,6 +18,7 @@ from rtrain.errors import ConfigError
 from rtrain.history.references import run_or_url
 from rtrain.process.interrupts import AT_ONCE, BY_CTRL_C
 from rtrain.runs.run import Run
+from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import is_sweep
 from rtrain.training.fit import SilentObserver, fit_session, resuming_session
@@ -106,6 +107,6 @@ def _unless_interrupted(run: Run) -> Run:
     Raises:
         KeyboardInterrupt: It did.
     """
-    if run.status == "interrupted" and run.manifest.exit_reason in (BY_CTRL_C, AT_ONCE):
+    if run.status == Status.INTERRUPTED and run.manifest.exit_reason in (BY_CTRL_C, AT_ONCE):
         raise KeyboardInterrupt(f"the run was saved; to resume it: rtrain.resume({str(run.path)!r})")
     return run

@@ -12,12 +12,12 @@ import typer
 
 from rtrain.cli.usage.errors import Command, Group
 from rtrain.process.terminal import say
+from rtrain.runs.status import Status
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
     from rtrain.sweeps.observer import SweepObserver
 
-EXIT_CODES = {"interrupted": 130, "preempted": 143, "failed": 1}
 sweeps = typer.Typer(cls=Group, help="Inspect sweeps.", no_args_is_help=True)
 
 
@@ -70,7 +70,7 @@ def train_sweep(session: Session, folder: Path | None = None) -> None:
 
     with sweep_display() as display:
         record = run_sweep(session, display, folder)
-    if code := EXIT_CODES.get(record.status, int(record.lacks_copy)):
+    if code := Status(record.status).exit_code or int(record.lacks_copy):
         raise typer.Exit(code)
 
 

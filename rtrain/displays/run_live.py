@@ -33,12 +33,11 @@ from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import ProgressRecord
+from rtrain.runs.status import STYLES
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 from rtrain.text.wrapping import wrapped
 
-STATUS_COLOURS = {"succeeded": "green", "failed": "red"}
-"""Others are yellow: the run can be resumed."""
 RATE_WINDOW_SECONDS = 5.0
 SHORTEST_SECONDS = 0.2
 SPEED_WINDOW_SECONDS = 300.0
@@ -102,7 +101,7 @@ class LiveScreen(ABC):
     def _say_end(self, lines: Sequence[str], status: str) -> None:
         """Print the lines that end a run or a sweep, the status in the colour of how it ended."""
         text = plain(self._wrapped("\n".join(lines)))
-        text.highlight_regex(rf"(?m)(?<=^result      ){re.escape(status)}", STATUS_COLOURS.get(status, "yellow"))
+        text.highlight_regex(rf"(?m)(?<=^result      ){re.escape(status)}", STYLES.get(status, ""))
         self._console.print(text, soft_wrap=True)
 
     def _wrapped(self, text: str) -> str:

@@ -21,16 +21,15 @@ from rtrain.runs.labels import read_labels
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.status import TRIAL_OVER, UNFINISHED, WITH_RESULT, Status
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
-from rtrain.sweeps.record.trial import OVER, Trial
+from rtrain.sweeps.record.trial import Trial
 from rtrain.sweeps.unjudged import judging
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
 MISSING = "-"
-DAMAGED = "damaged"
-"""Shown as the status of a trial whose manifest can't be read."""
 LONG_NUMBER = 8
 """Characters beyond which a number that was drawn is shown rounded; the command of the best trial has all of it."""
 
@@ -58,12 +57,12 @@ class PlainSweepDisplay(PlainLines):
 
 def is_over(trial: Trial) -> bool:
     """Tell whether a trial trains no more, for now at least."""
-    return trial.status not in ("planned", "running", "paused")
+    return trial.status not in UNFINISHED
 
 
 def start_line(record: SweepRecord, num_trials: int) -> str:
     """Return the line that a sweep begins with."""
-    there = sum(one.status in ("succeeded", "stopped") for one in record.trials)
+    there = sum(one.status in WITH_RESULT for one in record.trials)
     before = f", {there} of them already done" if there else ""
     return f"sweeping {num_trials} trial{'s' if num_trials != 1 else ''}{before} -> {shown(record.folder)}"
 
@@ -71,7 +70,7 @@ def start_line(record: SweepRecord, num_trials: int) -> str:
 def trial_line(trial: Trial, record: SweepRecord) -> str:
     """Return one line on a trial that is over."""
     values = "" if trial.values is None else f"  {values_text(trial, record)}"
-    why = f"  ({_cut(trial.reason)})" if trial.status in ("failed", "stopped") else ""
+    why = f"  ({_cut(trial.reason)})" if trial.status in (Status.FAILED, Status.STOPPED) else ""
     return f"{trial.name}  {trial.status}  {short_words(trial)}{values}  {trial.seconds:.1f} s{why}"
 
 
@@ -101,8 +100,8 @@ def report_lines(record: SweepRecord) -> list[str]:
     names = short_names(record.trials)
     rows = [_row(one, record, list(names)) for one in _best_first(record)]
     table = _aligned([["trial", "status", *goals, "epoch", "seconds", *names.values()], *rows])
-    is_killed = record.status == "running" and not is_locked(record.folder)
-    damaged = any(row[1] == DAMAGED for row in rows)
+    is_killed = record.status == Status.RUNNING and not is_locked(record.folder)
+    damaged = any(row[1] == Status.DAMAGED for row in rows)
     state = "running, but in no process on this machine" if is_killed else record.status
     lines = [f"{shown(record.folder)}: {state}", *_label_lines(record.folder), "", *table]
     if failures := _failures(record):
@@ -112,7 +111,7 @@ def report_lines(record: SweepRecord) -> list[str]:
         lines += [*_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
     elif _is_unjudged(record):
         lines += ["", f"best: {_no_best(record)}"]
-    if is_killed or (record.status != "running" and (_is_unfinished(record) or failures or damaged)):
+    if is_killed or (record.status != Status.RUNNING and (_is_unfinished(record) or failures or damaged)):
         lines += ["", f"to resume: rtrain resume {shlex.quote(shown(record.folder))}"]
     return lines
 
@@ -124,7 +123,10 @@ def _label_lines(folder: Path) -> list[str]:
 
 
 def _is_unfinished(record: SweepRecord) -> bool:
-    return any(one.status not in OVER for one in record.trials) or record.status in ("interrupted", "preempted")
+    return any(one.status not in TRIAL_OVER for one in record.trials) or record.status in (
+        Status.INTERRUPTED,
+        Status.PREEMPTED,
+    )
 
 
 def short_names(trials: Sequence[Trial]) -> dict[str, str]:
@@ -157,13 +159,13 @@ def _cut(text: str) -> str:
 
 
 def _is_unjudged(record: SweepRecord) -> bool:
-    return any(one.status in ("succeeded", "stopped") for one in record.trials)
+    return any(one.status in WITH_RESULT for one in record.trials)
 
 
 def _no_best(record: SweepRecord) -> str:
     wanted = [goal.metric for goal in record.goals]
     why = f"no trial has reported {' and '.join(wanted)}" if wanted else "sweep.metric is not set"
-    over = next(one for one in record.trials if one.status in ("succeeded", "stopped"))
+    over = next(one for one in record.trials if one.status in WITH_RESULT)
     there = _metrics_of(record.folder / over.name)
     return f"unknown: {why}" + (f"; {judging(record.folder, there, wanted)}" if there else "")
 
@@ -188,7 +190,7 @@ def _best_first(record: SweepRecord) -> list[Trial]:
 def _row(trial: Trial, record: SweepRecord, keys: list[str]) -> list[str]:
     values = [MISSING] * len(record.goals) if trial.values is None else [number_text(value) for value in trial.values]
     params = [_short_value(trial.params.get(key, MISSING)) for key in keys]
-    status = DAMAGED if _is_damaged(record.folder / trial.name) else trial.status
+    status = Status.DAMAGED if _is_damaged(record.folder / trial.name) else trial.status
     return [trial.name, status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *params]
 
 
@@ -210,13 +212,14 @@ def _aligned(rows: list[list[str]]) -> list[str]:
 
 
 def _importance_lines(record: SweepRecord) -> list[str]:
-    known = [one for one in record.trials if one.values is not None and one.status in ("succeeded", "stopped")]
+    known = [one for one in record.trials if one.values is not None and one.status in WITH_RESULT]
     columns: dict[str, list[str]] = {}
     for one in known:
         for name, value in one.params.items():
             columns.setdefault(name, []).append(value)
     whole = {name: texts for name, texts in columns.items() if len(texts) == len(known)}
-    shortest = min((one.epoch for one in known), default=0) if any(one.status == "stopped" for one in known) else None
+    is_cut = any(one.status == Status.STOPPED for one in known)
+    shortest = min(one.epoch for one in known) if is_cut else None
     values = [(one.values or [math.nan])[0] if shortest is None else _value_at(one, shortest, record) for one in known]
     shares = importance(whole, values) if all(map(math.isfinite, values)) else {}
     if not shares or all(share is None for share in shares.values()):

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rtrain.displays.run_live import LiveScreen, clock, plain
 from rtrain.displays.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
+from rtrain.runs.status import Status
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
 from rtrain.text.printable import printable
@@ -59,7 +60,8 @@ class LiveSweepDisplay(LiveScreen):
         table = Table(box=None, pad_edge=False)
         for name in ("trial", "parameters", "epoch", "metric"):
             table.add_column(name, no_wrap=name == "trial")
-        shown = sorted((one for one in self._record.trials if _is_shown(one)), key=lambda one: one.status == "paused")
+        shown = [one for one in self._record.trials if _is_shown(one)]
+        shown.sort(key=lambda one: one.status == Status.PAUSED)
         most = max(1, min(MAX_ROWS, self._console.height - LINES_AROUND))
         for one in shown[:most]:
             cells = (one.name, short_words(one), _progress(one), values_text(one, self._record))
@@ -82,16 +84,16 @@ class LiveSweepDisplay(LiveScreen):
 
 
 def _is_shown(trial: Trial) -> bool:
-    return trial.status in ("running", "paused")
+    return trial.status in (Status.RUNNING, Status.PAUSED)
 
 
 def _done(trial: Trial) -> float:
     """Return the trained part of a trial, as far as it is known before the trial ends."""
-    if is_over(trial) and trial.status != "interrupted":
+    if is_over(trial) and trial.status != Status.INTERRUPTED:
         return 1.0
     return min(1.0, trial.epoch / trial.max_epochs) if trial.max_epochs else 0.0
 
 
 def _progress(trial: Trial) -> str:
     far = f"{trial.epoch}/{trial.max_epochs}" if trial.max_epochs else str(trial.epoch)
-    return f"{far} paused" if trial.status == "paused" else far
+    return f"{far} paused" if trial.status == Status.PAUSED else far

@@ -10,8 +10,9 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 from rtrain.history.choosing import ordered
 from rtrain.history.listing import chosen_rows
-from rtrain.history.rows import DAMAGED, Row
+from rtrain.history.rows import Row
 from rtrain.runs.run import Run
+from rtrain.runs.status import Status
 from rtrain.storage.stores import is_url
 
 SHOWN = ("name", "status", "monitor", "best", "seconds", "started")
@@ -72,4 +73,4 @@ def runs(*folders: str | Path, where: str | None = None, sort: str | None = None
     if urls := [str(one) for one in folders if is_url(str(one))]:
         raise ConfigError(f"{urls[0]} is in a store: runs are read from folders.", to_try("rtrain runs fetch URL"))
     rows = ordered(chosen_rows(folders, where, trials=True), sort)
-    return Runs([row for row in rows if row.kind != "sweep" and row.status != DAMAGED])
+    return Runs([row for row in rows if row.kind != "sweep" and row.status != Status.DAMAGED])

@@ -17,9 +17,9 @@ from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
 from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.labels import Labels, read_labels
-from rtrain.runs.liveness import KILLED, is_killed
 from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
 from rtrain.runs.nested import flat
+from rtrain.runs.status import Status, is_killed
 from rtrain.storage.stores import is_url
 
 SHORT_ID = re.compile(r"-([0-9a-f]{4,8})$")
@@ -28,7 +28,6 @@ TRIAL = re.compile(r"(\d+)-")
 """Begins the name of a trial's folder."""
 CONFIG = "config."
 """Begins the names of the facts of the config."""
-DAMAGED = "damaged"
 """Status of a run whose manifest can't be read."""
 ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError)
 """What a file of any content may lead to while it is read."""
@@ -86,8 +85,8 @@ class Row:
     def _own(self) -> dict[str, Any]:
         """The facts that are not of the config."""
         found: dict[str, Any] = dict(zip(self.names, json.loads(self._kept.own), strict=False))
-        if found["status"] == "running" and not is_url(self.place):
-            found["status"] = KILLED if is_killed(self.path, found.get("host")) else "running"
+        if found["status"] == Status.RUNNING and not is_url(self.place):
+            found["status"] = Status.KILLED if is_killed(self.path, found.get("host")) else Status.RUNNING
         return found
 
     @cached_property
@@ -105,7 +104,7 @@ class Row:
         """Return a fact; None if the run has none of that name."""
         if name == "age":
             return max(0.0, time.time() - self.started) if self.started else None
-        if name == "seconds" and self.status == "running":
+        if name == "seconds" and self.status == Status.RUNNING:
             return self.get("age")
         if name == "path":
             return self.place
@@ -156,9 +155,9 @@ def facts_of(place: Place, read: Callable[[], Any], labels: Labels) -> dict[str,
         stored = read()
         found = _sweep_facts(stored) if place.kind == "sweep" else _facts_of(stored)
     except FileNotFoundError:
-        found = {"status": DAMAGED, "problem": f"there is no {FILE_NAME}"}
+        found = {"status": Status.DAMAGED, "problem": f"there is no {FILE_NAME}"}
     except (*ERRORS, RtrainError) as error:
-        found = {"status": DAMAGED, "problem": f"its {name} can't be read: {what_is_wrong(error)}"}
+        found = {"status": Status.DAMAGED, "problem": f"its {name} can't be read: {what_is_wrong(error)}"}
     return _named(place, found, labels)
 
 
@@ -208,7 +207,7 @@ def _run_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
     started, ended = _timestamp(stored.get("started_at")), _timestamp(stored.get("ended_at"))
     facts = {
         "name": _text(stored.get("run_name")),
-        "status": _text(stored.get("status")) or DAMAGED,
+        "status": _text(stored.get("status")) or Status.DAMAGED,
         "reason": _text(stored.get("exit_reason")),
         "error": _text(error.get("type")),
         "trainer": _text(trainer.get("type")),
@@ -272,7 +271,7 @@ def _sweep_facts(stored: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": sum(float(one.get("seconds") or 0.0) for one in trials),
         "trials": len(trials),
         "reason": ", ".join(f"{number} {status}" for status, number in counts.items()),
-        "failed": counts["failed"],
+        "failed": counts[Status.FAILED],
         "search": _text(stored.get("search")),
         "best": _number(next(iter(best.get("values") or ()), None)),
         "best_trial": best.get("number"),

@@ -17,7 +17,7 @@ from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.plain_files import parse_json
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.labels import Labels
-from rtrain.runs.liveness import KILLED
+from rtrain.runs.status import Status
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, is_lately, runs_below, stored_run, was_alive_lately
 from rtrain.storage.folders import Folder, open_folder, read
@@ -84,7 +84,7 @@ def _is_in_use(sweep: bytes | None, runs: Sequence[StoredRun]) -> bool:
     if sweep is None:
         return was_alive_lately(runs[0].manifest)
     record = parse_json(sweep)
-    return record.get("status") == "running" and is_lately(record.get("written_at"))
+    return record.get("status") == Status.RUNNING and is_lately(record.get("written_at"))
 
 
 def bring_record(url: str, into: Path) -> Row:
@@ -145,5 +145,5 @@ def _sweep_row(folder: Folder) -> Row | None:
 def _run_row(run: StoredRun, kind: str) -> Row:
     place = Place(run.folder.url, kind, "")
     facts = facts_of(place, lambda: run.manifest, read_labels(run.folder))
-    killed = facts["status"] == "running" and not was_alive_lately(run.manifest)
-    return Row.of(place, {**facts, "status": KILLED} if killed else facts)
+    killed = facts["status"] == Status.RUNNING and not was_alive_lately(run.manifest)
+    return Row.of(place, {**facts, "status": Status.KILLED} if killed else facts)

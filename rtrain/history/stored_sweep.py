@@ -8,6 +8,7 @@ from pathlib import Path
 from rtrain.history.places import SWEEP
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.status import Status
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import is_lately
 from rtrain.storage.folders import open_folder, read_json
@@ -46,8 +47,8 @@ class StoredSweep:
         with errors_named(self._url, "RUN"):
             written_at = self._bring()
             record = load_record(self.folder)
-            under_way = [one.name for one in record.trials if one.status == "running"]
-            return record.status == "running" and (
+            under_way = [one.name for one in record.trials if one.status == Status.RUNNING]
+            return record.status == Status.RUNNING and (
                 is_lately(written_at) or any(map(self._was_copied_lately, under_way))
             )
 

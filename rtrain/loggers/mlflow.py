@@ -20,12 +20,13 @@ from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, Outcome, SystemSample, cut
 from rtrain.process.variables import variables_set
 from rtrain.runs.events import Event
+from rtrain.runs.status import Status
 
 NAME, PARAMETER, TAG = 250, 6000, 5000
 """How long MLflow lets names, values of parameters and of tags be."""
 METRICS_AT_ONCE, PARAMETERS_AT_ONCE = 1000, 100
 RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
-ENDED = {"succeeded": "FINISHED", "failed": "FAILED"}
+ENDED: dict[str, str] = {Status.SUCCEEDED: "FINISHED", Status.FAILED: "FAILED"}
 SWEEP, RUN, CHANGED, PARENT = "rtrain.sweep", "rtrain.run_id", "rtrain.changed", "mlflow.parentRunId"
 
 

@@ -14,6 +14,7 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, Outcome
 from rtrain.runs.events import Event
+from rtrain.runs.status import Status
 
 
 @dataclass(kw_only=True)
@@ -89,7 +90,7 @@ class Logger(base.Logger):
             artifact.add_dir(str(folder))
             self._run.log_artifact(artifact, aliases=[self.conf.checkpoints])
         self._run.summary["exit_reason"] = outcome.reason or outcome.status
-        self._code = 0 if outcome.status == "succeeded" else 1
+        self._code = 0 if outcome.status == Status.SUCCEEDED else 1
 
     def close(self) -> None:
         """Have it write what it holds."""

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from rtrain.runs.status import Status
+
 REASONS = {
-    signal.SIGINT: "interrupted",
-    signal.SIGTERM: "preempted",
-    signal.SIGHUP: "preempted",
-    signal.SIGUSR1: "preempted",
+    signal.SIGINT: Status.INTERRUPTED,
+    signal.SIGTERM: Status.PREEMPTED,
+    signal.SIGHUP: Status.PREEMPTED,
+    signal.SIGUSR1: Status.PREEMPTED,
 }
 """Signal to the run status that it leads to. Slurm sends SIGUSR1 some time before a job's time is over; SIGHUP comes
 when the terminal, or the connection to it, is closed."""
@@ -52,7 +54,7 @@ class StopRequest:
 
     def ask(self, status: str, reason: str) -> None:
         """Have the run end soon, as a signal would."""
-        self.asked, self.reason = (status, reason), self.reason or "interrupted"
+        self.asked, self.reason = (status, reason), self.reason or Status.INTERRUPTED
 
     def verdict(self) -> tuple[str, str] | None:
         """Return the status and the reason of a stopped run; None if it was not stopped."""

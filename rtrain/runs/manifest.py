@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from rtrain.errors import RtrainError
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
+from rtrain.runs.status import Status
 
 SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -47,7 +48,7 @@ class Manifest:
     run_id: str
     """Name of the run directory."""
     run_name: str
-    status: str = "running"
+    status: str = Status.RUNNING
     """``running``, ``succeeded``, ``failed``, ``interrupted`` (Ctrl-C) or ``preempted`` (SIGTERM, SIGUSR1)."""
     exit_reason: str | None = None
     """Why the run ended, in one line; None while it runs."""

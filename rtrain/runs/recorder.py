@@ -43,6 +43,7 @@ from rtrain.runs.records import (
     RunRecord,
     WorkerRecord,
 )
+from rtrain.runs.status import Status
 
 MANIFEST_INTERVAL_SECONDS = 2.0
 
@@ -129,7 +130,7 @@ class Recorder:
                 self._news.append(partial(self.observer.printed, line))
             self._events.close()
             self._logs.close()
-            if self.manifest.status == "succeeded":
+            if self.manifest.status == Status.SUCCEEDED:
                 clear_leftovers(self.run_dir)
 
     def accept(self, record: RunRecord) -> None:

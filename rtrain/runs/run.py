@@ -11,8 +11,8 @@ from typing import Any
 
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event, events_file, read_events
-from rtrain.runs.liveness import KILLED, is_killed
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.status import Status, is_killed
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
@@ -44,9 +44,9 @@ class Run:
     @property
     def status(self) -> str:
         """``running``, ``succeeded``, ``failed``, ``interrupted``, ``preempted`` or ``killed``, as it is now."""
-        if self.manifest.status == "running" and is_killed(self.path, self.manifest.host.get("hostname")):
+        if self.manifest.status == Status.RUNNING and is_killed(self.path, self.manifest.host.get("hostname")):
             now = read_manifest(self.path).status  # it may have ended since this was read
-            return KILLED if now == "running" else now
+            return Status.KILLED if now == Status.RUNNING else now
         return self.manifest.status
 
     @property

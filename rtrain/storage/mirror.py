@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import random
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,6 +13,7 @@ from typing import Any, Protocol
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError
+from rtrain.process.retrying import RetryingThread
 from rtrain.runs.checkpoints import Retention, record_of
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.filesystem.plain_files import check_run_dir, is_plain_name, parse_json, read_text
@@ -32,10 +31,6 @@ POLL_SECONDS = 0.5
 """How often the run directory is looked at for a new checkpoint."""
 INTERVAL_SECONDS = 10.0
 """Time between two copies of manifest and events, unless there is a new checkpoint: a sign of life, too."""
-BACKOFF_SECONDS = (1.0, 60.0)
-"""The first and the longest wait after a failure; each is about twice as long as the one before."""
-ENDING_BACKOFF_SECONDS = 5.0
-"""The longest wait once the run is over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,22 +73,18 @@ def mirror_run(run_dir: Path, folder: Folder, retention: Retention, notice: Call
     return Mirror(lambda watched: RunCopy(run_dir, watched, retention), folder, notice)
 
 
-class Mirror:
-    """A thread that keeps a copy in a store up to date, retrying failures until stopped."""
+class Mirror(RetryingThread):
+    """A thread that keeps a copy in a store up to date.
+
+    Args:
+        make: Makes the copy of the folder that it gets.
+        folder: Where the copy goes.
+        notice: Takes a line for the user.
+    """
 
     def __init__(self, make: Callable[[Folder], Copy], folder: Folder, notice: Callable[[str], None]) -> None:
-        """Begin.
-
-        Args:
-            make: Makes the copy of the folder that it gets.
-            folder: Where the copy goes.
-            notice: Takes a line for the user.
-        """
+        super().__init__("storage")
         self._copy, self._notice = make(WatchedFolder(folder, self._note_progress)), notice
-        self._ending, self._given_up = threading.Event(), threading.Event()
-        self._moved_at = time.monotonic()
-        self._error: str | None = None
-        self._thread = threading.Thread(target=self._run, name="rtrain-storage", daemon=True)
         self._thread.start()
 
     def finish(self, timeout_seconds: float, hurry: Callable[[], bool] = lambda: False) -> CopyState:
@@ -103,16 +94,12 @@ class Mirror:
             timeout_seconds: How long the store may take nothing before the rest is given up.
             hurry: Whether to give up the rest immediately.
         """
-        self._moved_at = time.monotonic()
-        self._ending.set()
+        complete, interrupted = False, None
         try:
-            while self._thread.is_alive() and time.monotonic() - self._moved_at < timeout_seconds and not hurry():
-                self._thread.join(0.1)
+            complete = self._is_done_in(timeout_seconds, hurry)
         except KeyboardInterrupt:
-            self._error = self._error or "it was interrupted"
-        said_last = self._error
-        self._given_up.set()
-        complete, missing = not self._thread.is_alive(), self._copy.missing()
+            interrupted = "it was interrupted"
+        said_last, missing = self._error or interrupted, self._copy.missing()
         if complete and not missing:
             return CopyState(complete=True, missing=[], error=None)
         error = (
@@ -120,23 +107,10 @@ class Mirror:
         )
         return CopyState(complete=False, missing=missing, error=error)
 
-    def _run(self) -> None:
-        failures = 0
-        while not self._given_up.is_set():
-            last = self._ending.is_set()
-            try:
-                self._copy.update(last=last)
-                failures = 0
-                self._note_success()
-                if last:
-                    return
-                self._wait_for_news()
-            except Exception as error:  # whatever a store raises: it is retried until the run ends
-                if self._given_up.is_set():
-                    return
-                self._note_failure(error)
-                self._pause(failures)
-                failures += 1
+    def _send(self, *, last: bool) -> None:
+        self._copy.update(last=last)
+        if self._error is not None:
+            self._notice(f"{self._copy.folder.url} works again")
 
     def _wait_for_news(self) -> None:
         """Return when there is a checkpoint to copy, when it is time for the rest, or at the end."""
@@ -145,29 +119,18 @@ class Mirror:
             if self._copy.has_news():
                 return
 
-    def _pause(self, failures: int) -> None:
-        first, longest = BACKOFF_SECONDS
-        seconds = min(longest, first * 2**failures) * random.uniform(0.5, 1)
-        if self._ending.is_set():
-            self._given_up.wait(min(seconds, ENDING_BACKOFF_SECONDS))
-        else:
-            self._ending.wait(seconds)
-
     def _note_progress(self) -> None:
         self._moved_at = time.monotonic()
         if self._given_up.is_set():
             raise OSError("it was abandoned")
 
-    def _note_failure(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> str | None:
+        if self._given_up.is_set():
+            return self._error
         logger.warning("copying to %s failed: %s", self._copy.folder.url, said(error))
         if self._error is None:
             self._notice(f"{self._copy.folder.url} fails: {said(error)}; training continues, and copying is retried")
-        self._error = said(error)
-
-    def _note_success(self) -> None:
-        if self._error is not None:
-            self._notice(f"{self._copy.folder.url} works again")
-        self._error = None
+        return said(error)
 
 
 def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> tuple[str, CopyState]:

@@ -16,6 +16,7 @@ from rtrain.runs.filesystem.files import to_json
 from rtrain.runs.filesystem.plain_files import bounded, open_inside, read_json
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import check_places, utc_now
+from rtrain.runs.status import Status
 from rtrain.storage.events_copy import EventsCopy
 from rtrain.storage.folders import Folder, chunks_of, read
 from rtrain.storage.folders import read_json as read_stored
@@ -238,7 +239,7 @@ class RunCopy:
         """
         manifest = self._local_manifest()
         if not last:
-            manifest |= {"status": "running", "exit_reason": None, "error": None, "ended_at": None}
+            manifest |= {"status": Status.RUNNING, "exit_reason": None, "error": None, "ended_at": None}
         records = sorted(self._stored_records.values(), key=lambda record: (int(record["step"]), record["name"]))
         best = best_record(records)
         manifest["checkpoints"] = records

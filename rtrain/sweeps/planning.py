@@ -18,6 +18,7 @@ from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.status import Status
 from rtrain.searches.base import Objective, Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.factory import check_reported
@@ -152,7 +153,7 @@ class Planner:
         """Keep a trial that can't be composed: others were trained before it was thought of."""
         told = {"type": "ConfigError", "message": error.message}
         words, name = [mask_word(word) for word in self._trials.words(point)], self._trials.name(number, point)
-        trial = Trial(number=number, point=point, overrides=words, name=name, config_hash="", status="failed")
+        trial = Trial(number=number, point=point, overrides=words, name=name, config_hash="", status=Status.FAILED)
         trial.error, trial.reason = told, error.message.partition("\n")[0]
         self._record.trials.append(trial)
 

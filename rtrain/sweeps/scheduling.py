@@ -12,10 +12,11 @@ from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint, read_record
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
+from rtrain.runs.status import TRIAL_OVER, Status
 from rtrain.schedulers.base import Exploit, Pause, Scheduler, Stop
 from rtrain.sweeps.checkpoint_transfer import end_run, take_checkpoint
 from rtrain.sweeps.record.sweep_record import SweepRecord
-from rtrain.sweeps.record.trial import OVER, Trial
+from rtrain.sweeps.record.trial import Trial
 
 
 class Judge:
@@ -83,16 +84,16 @@ class Judge:
 
     def _make_up(self, trial: Trial, decision: Stop | Pause | None) -> None:
         """Do to a trial what its newest report led to, where a kill came in between."""
-        if trial.status in (*OVER, "paused"):
+        if trial.status in (*TRIAL_OVER, Status.PAUSED):
             return
         if isinstance(decision, Pause):
-            trial.status = "paused"
+            trial.status = Status.PAUSED
         elif isinstance(decision, Stop):
-            trial.status, trial.reason = "stopped", decision.reason
+            trial.status, trial.reason = Status.STOPPED, decision.reason
 
     def _last_step(self, trial: Trial) -> float:
         """Return the step of the last report that counts: later ones come again when a trial resumes."""
-        if trial.status in (*OVER, "paused"):
+        if trial.status in (*TRIAL_OVER, Status.PAUSED):
             return math.inf
         checkpoint = latest_checkpoint(self._record.folder / trial.name)
         return 0 if checkpoint is None else float(read_record(checkpoint)["step"])
@@ -134,9 +135,9 @@ class Judge:
             reason: What its manifest says.
         """
         decision = self._decided.pop(number, None)
-        if status == "succeeded":
-            return "stopped" if isinstance(decision, Stop) else "succeeded"
-        return "paused" if isinstance(decision, Pause) or reason == self.pausing else "interrupted"
+        if status == Status.SUCCEEDED:
+            return Status.STOPPED if isinstance(decision, Stop) else Status.SUCCEEDED
+        return Status.PAUSED if isinstance(decision, Pause) or reason == self.pausing else Status.INTERRUPTED
 
     def forget(self, number: int) -> None:
         """Let what was decided of a trial go: it failed, or its process died."""
@@ -144,11 +145,11 @@ class Judge:
 
     def over(self, trial: Trial) -> None:
         """Tell how a trial stands that is trained no more."""
-        if trial.status == "succeeded" and trial.number in self._untried:
+        if trial.status == Status.SUCCEEDED and trial.number in self._untried:
             self._take_back(trial)
-        if self._scheduler is not None and trial.status == "paused":
+        if self._scheduler is not None and trial.status == Status.PAUSED:
             self._scheduler.paused(trial.number)
-        elif self._scheduler is not None and trial.status in OVER:
+        elif self._scheduler is not None and trial.status in TRIAL_OVER:
             self._scheduler.ended(trial.number)
 
     def decide(self) -> list[Trial]:
@@ -157,9 +158,9 @@ class Judge:
         while self._scheduler is not None and (found := self._scheduler.decide_paused()) is not None:
             number, decision = found
             trial = self._record.trials[number]
-            trial.status, trial.went_on_at = "planned", utc_now()
+            trial.status, trial.went_on_at = Status.PLANNED, utc_now()
             if isinstance(decision, Stop):
-                trial.status, trial.reason = "stopped", decision.reason
+                trial.status, trial.reason = Status.STOPPED, decision.reason
             elif isinstance(decision, Exploit):
                 entry = {"time": trial.went_on_at, "source": decision.source, "changes": dict(decision.changes)}
                 trial.lineage.append(entry)
@@ -176,11 +177,11 @@ class Judge:
         Neither it nor the source of the checkpoint may be training.
         """
         folder = self._record.folder
-        if not trial.lineage and trial.status != "stopped":
+        if not trial.lineage and trial.status != Status.STOPPED:
             return
         manifest = read_manifest(folder / trial.name)
-        if trial.status == "stopped" and manifest.status != "succeeded":
-            end_run(folder / trial.name, "succeeded", trial.reason)
+        if trial.status == Status.STOPPED and manifest.status != Status.SUCCEEDED:
+            end_run(folder / trial.name, Status.SUCCEEDED, trial.reason)
         if trial.lineage and "checkpoint" not in trial.lineage[-1]:
             self._hand_over(trial, trial.lineage[-1], manifest.lineage[len(trial.lineage) - 1 :])
 

@@ -19,6 +19,7 @@ from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
+from rtrain.runs.status import TRIAL_OVER, Status
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
@@ -37,7 +38,7 @@ from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.rebuilding import opened_record
 from rtrain.sweeps.record.remote import copied, find_sweep
 from rtrain.sweeps.record.sweep_record import SweepRecord
-from rtrain.sweeps.record.trial import OVER, Trial
+from rtrain.sweeps.record.trial import Trial
 from rtrain.sweeps.scheduling import Judge
 from rtrain.sweeps.unjudged import MetricNotes
 
@@ -141,7 +142,7 @@ class Sweep:
                 self._judge.add(trial)
                 with named(trial.overrides, f"trial {trial.number}"):
                     self._checks.check(self._planner.plan(trial).composed)
-                trial.status, trial.error = "planned", None
+                trial.status, trial.error = Status.PLANNED, None
                 self._queue.append(trial)
         if not self._search.adaptive:
             self._judge.complete()
@@ -158,8 +159,8 @@ class Sweep:
             self._observer.notice(f"{found} of {wanted} trials: the others are excluded or duplicates")
 
     def _is_to_train(self, trial: Trial) -> bool:
-        waits = trial.status == "paused" and self._conf.scheduler is not None
-        return trial.status == "failed" or not (waits or trial.status in OVER)
+        waits = trial.status == Status.PAUSED and self._conf.scheduler is not None
+        return trial.status == Status.FAILED or not (waits or trial.status in TRIAL_OVER)
 
     def _check_values(self) -> None:
         """Check each value that a search may propose once, and both ends of intervals: its trials are not known yet."""
@@ -175,7 +176,7 @@ class Sweep:
         catch_up(self.record, self._scheduler_name, self._observer.notice)
         self._judge.remember()
         for trial in self.record.trials:
-            if trial.status in OVER:
+            if trial.status in TRIAL_OVER:
                 self._learn(trial)
 
     def train(self, stop: StopRequest, began: float) -> None:
@@ -186,7 +187,7 @@ class Sweep:
         self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
         if self._queue:
             self._metric_notes.begin()
-        status = "interrupted"  # unless it comes to its end
+        status: str = Status.INTERRUPTED  # unless it comes to its end
         try:
             while True:
                 self._look_at_limits()
@@ -201,7 +202,7 @@ class Sweep:
         finally:
             self._pool.close()
             for number in self._running:  # cut off, as the sweep was in the middle of its loop
-                self.record.trials[number].status = "interrupted"
+                self.record.trials[number].status = Status.INTERRUPTED
             self.record.finish(status)
             self._observer.sweep_ended(self.record)
 
@@ -217,7 +218,7 @@ class Sweep:
     def _make_pool(self, stop: StopRequest) -> Pool:
         if self._trials.launcher is not None:
             return HydraLauncherExecutor(self._trials, self)
-        more = any(one.status == "paused" for one in self.record.trials)
+        more = any(one.status == Status.PAUSED for one in self.record.trials)
         more = more or (self._search.adaptive and len(self.record.trials) < self._search.num_trials)
         cluster = self._checks.cluster if self._queue or more else None
         return SequentialExecutor(self, self._data, stop) if cluster is None else RayExecutor(cluster, self, self._data)
@@ -225,20 +226,20 @@ class Sweep:
     def _status(self) -> str:
         if self._stop.reason is not None:
             return self._stop.reason
-        if any(one.status == "failed" for one in self.record.trials):
-            return "failed"
-        has_result = any(one.status in OVER for one in self.record.trials)
-        return "succeeded" if has_result else "interrupted"  # sweep.max_seconds was over before
+        if any(one.status == Status.FAILED for one in self.record.trials):
+            return Status.FAILED
+        has_result = any(one.status in TRIAL_OVER for one in self.record.trials)
+        return Status.SUCCEEDED if has_result else Status.INTERRUPTED  # sweep.max_seconds was over before
 
     def _look_at_limits(self) -> None:
         """Find out whether the sweep is to end, and have the trials end in time."""
         if self._ending is not None:
             return
-        failed = sum(one.status == "failed" for one in self.record.trials)
+        failed = sum(one.status == Status.FAILED for one in self.record.trials)
         if (verdict := self._stop.verdict()) is not None:
             self._end_all(*verdict)
         elif self._conf.max_seconds is not None and time.monotonic() - self._began > self._conf.max_seconds:
-            self._end_all("interrupted", "sweep.max_seconds has passed")
+            self._end_all(Status.INTERRUPTED, "sweep.max_seconds has passed")
             self._observer.notice(
                 f"sweep.max_seconds={self._conf.max_seconds:g} has passed: no more trials are started"
             )
@@ -279,9 +280,9 @@ class Sweep:
     def _decide_paused(self) -> None:
         """Queue paused trials that continue before those that have not begun, and end those that do not continue."""
         decided = self._judge.decide()
-        self._queue[:0] = [trial for trial in decided if trial.status == "planned"]
+        self._queue[:0] = [trial for trial in decided if trial.status == Status.PLANNED]
         for trial in decided:
-            if trial.status == "stopped":
+            if trial.status == Status.STOPPED:
                 self._learn(trial)
             self._observer.trial_changed(trial)
 
@@ -302,7 +303,7 @@ class Sweep:
         self._queue.remove(trial)
         self._running[trial.number] = time.monotonic()
         self._has_told_wait = False
-        trial.status, trial.num_starts = "running", trial.num_starts + 1
+        trial.status, trial.num_starts = Status.RUNNING, trial.num_starts + 1
         self.record.write(now=self._is_steered)  # else the file has been there since they were planned
         self._observer.trial_changed(trial)
 
@@ -329,9 +330,9 @@ class Sweep:
 
     def _take_decision(self, number: int, decision: Stop | Pause | None) -> None:
         if isinstance(decision, Stop):
-            self._pool.stop(number, "succeeded", decision.reason)
+            self._pool.stop(number, Status.SUCCEEDED, decision.reason)
         elif isinstance(decision, Pause):
-            self._pool.stop(number, "interrupted", self._judge.pausing)
+            self._pool.stop(number, Status.INTERRUPTED, self._judge.pausing)
 
     def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         """Take that a trial is trained no more."""
@@ -351,15 +352,15 @@ class Sweep:
             error = {"type": "ProcessDied", "message": "its process exited unexpectedly too often"}
             end_dead(self.record.folder / trial.name, error)
         if error is not None:
-            trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]
+            trial.status, trial.error, trial.reason = Status.FAILED, dict(error), error["message"].partition("\n")[0]
         else:
             trial.status = self._judge.outcome(number, self._ended.pop(number), trial.reason)
         plan = self._plans.pop(number)
-        if not self._search.adaptive and trial.status in (*OVER, "failed"):
+        if not self._search.adaptive and trial.status in TRIAL_OVER:
             self._data.done(plan.composed)
-        if trial.status in OVER:
+        if trial.status in TRIAL_OVER:
             self._learn(trial)
-        if trial.status == "succeeded" and trial.values is None:
+        if trial.status == Status.SUCCEEDED and trial.values is None:
             self._metric_notes.over(trial)
         self._judge.over(trial)
         self.record.write(now=self._is_steered)  # else the trial's own manifest says it too
@@ -369,18 +370,18 @@ class Sweep:
         """Queue a trial whose process died, or whose resources were taken, first, unless that happened too often."""
         trial.num_deaths += 1
         if self._ending is not None:
-            trial.status = "interrupted"
+            trial.status = Status.INTERRUPTED
         elif trial.num_deaths > self._plans[trial.number].composed.conf.run.failure.max_failures:
             return False
         else:
-            trial.status = "planned"
+            trial.status = Status.PLANNED
             self._queue.insert(0, trial)
             self._observer.notice(f"{trial.name}: {why}")
         self.record.write()
         return True
 
     def _learn(self, trial: Trial) -> None:
-        values = None if trial.status == "failed" else trial.values
+        values = None if trial.status == Status.FAILED else trial.values
         self._search.learn(trial.point, values)
 
 

@@ -23,6 +23,7 @@ from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
+from rtrain.runs.status import Status
 from rtrain.sweeps.record.sweep_record import best_of
 from rtrain.training.fit import train_prepared
 from rtrain.training.preparation import Prepared, check_job, check_run_storage
@@ -119,7 +120,7 @@ class PausingObserver:
         self._observer.event(event)
         length = event.step if self._pause.unit == "steps" else event.epoch
         if length >= self._pause.length and self._pause.metric in event.metrics:
-            self._stop.ask("interrupted", self._pause.reason)
+            self._stop.ask(Status.INTERRUPTED, self._pause.reason)
 
 
 def _wait_for(run_dir: Path) -> None:

@@ -19,14 +19,16 @@ from pydantic import TypeAdapter
 
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.loggers.registry import LOGGERS
+from rtrain.process import retrying
 from rtrain.runs.events import Event, EventLog, events_file, read_events
+from rtrain.runs.status import Status
 from rtrain.tracking import delivery
 from rtrain.tracking.delivery import Delivery
 from rtrain.tracking.position import FOLDER
 
 Metrics = Mapping[str, Mapping[int, float]]
 """Value of each metric by step."""
-DONE = Outcome(status="succeeded", reason="trained to the end", ended_at="2026-01-01T00:01:00.000+00:00")
+DONE = Outcome(status=Status.SUCCEEDED, reason="trained to the end", ended_at="2026-01-01T00:01:00.000+00:00")
 SECONDS = 60.0
 
 
@@ -39,7 +41,7 @@ class LoggerContract:
     @pytest.fixture(autouse=True)
     def _quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(delivery, "POLL_SECONDS", 0.01)
-        monkeypatch.setattr(delivery, "BACKOFF_SECONDS", (0.01, 0.01))
+        monkeypatch.setattr(retrying, "BACKOFF_SECONDS", (0.01, 0.01))
 
     @pytest.fixture
     def keys(self) -> dict[str, Any]:

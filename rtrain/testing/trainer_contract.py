@@ -31,6 +31,7 @@ from rtrain.errors import CheckpointError, ConfigError, RtrainError
 from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import sha256_of
 from rtrain.runs.run import Run
+from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.testing.damage import change_byte, replace_file
 from rtrain.testing.small_data import few_rows, in_float64, moved, with_another_last_target, with_column
@@ -100,7 +101,7 @@ class TrainerContract:
         return rtrain.fit(cls.config, [*cls.overrides, "num_workers=0", f"run.root_dir={folder}", *overrides])
 
     def test_it_trains_reports_and_checkpoints(self, run: Run) -> None:
-        assert run.status == "succeeded"
+        assert run.status == Status.SUCCEEDED
         assert _measured(run.metrics), f"no metric of test or val among {sorted(run.metrics)}"
         steps = [event.step for event in run.events()]
         assert steps == sorted(steps)
@@ -231,7 +232,7 @@ class TrainerContract:
     def test_two_workers_train_the_same_a_second_time(self, pair: list[Run]) -> None:
         if not load_trainer(self.trainer).can_rejoin:
             pytest.skip(f"{self.trainer} trains one run in the processes of several workers")
-        assert [one.status for one in pair] == ["succeeded"] * 2
+        assert [one.status for one in pair] == [Status.SUCCEEDED] * 2
         pids = [{worker["pid"] for worker in one.manifest.workers.values()} for one in pair]
         assert pids[0] == pids[1], "they were not the same processes"
         assert [len(one.manifest.attempts) for one in pair] == [1, 1], "it failed on the way"

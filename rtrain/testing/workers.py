@@ -13,6 +13,7 @@ from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import CheckpointRecord, EndRecord, ModelRecord, NoticeRecord, RunRecord, WorkerRecord
+from rtrain.runs.status import Status
 from rtrain.trainers.base import Job
 from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint
@@ -29,7 +30,7 @@ class RecordingChannel:
         reason: Why it is to stop.
     """
 
-    def __init__(self, stop_after: int | None = None, reason: str = "interrupted") -> None:
+    def __init__(self, stop_after: int | None = None, reason: str = Status.INTERRUPTED) -> None:
         self.records: list[RunRecord] = []
         self.asked = 0
         self.stop_after, self._reason = stop_after, reason

@@ -18,6 +18,7 @@ from rtrain.process.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.events import Event, events_file
 from rtrain.runs.manifest import Manifest
+from rtrain.runs.status import Status
 from rtrain.tracking.position import end_of, load_position, read_new, save_position
 
 logger = logging.getLogger(__name__)
@@ -208,7 +209,7 @@ class CallbackThread:
                 self._notice(f"{failure.message}; training continues")
             return
         self._error = failure
-        self._stop.ask("failed", failure.message)
+        self._stop.ask(Status.FAILED, failure.message)
 
 
 def _failure(index: int, callback: Callback, error: Exception) -> TrainingError:

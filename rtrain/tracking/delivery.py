@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
 from rtrain.errors import first_line
 from rtrain.loggers.base import Delivered, LoggedRun, Logger, Outcome
+from rtrain.process.retrying import RetryingThread
 from rtrain.runs.events import events_file
 from rtrain.tracking.position import Position, load_position, read_new, save_position
 from rtrain.tracking.system_metrics import SystemMetrics
@@ -17,13 +17,9 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 """How often a run's events are looked at."""
-BACKOFF_SECONDS = (1.0, 60.0)
-"""The first and the longest wait after a failure; each is twice as long as the one before."""
-ENDING_BACKOFF_SECONDS = 2.0
-"""The longest wait once the run is over."""
 
 
-class Delivery:
+class Delivery(RetryingThread):
     """Sends a run to a tracker until it is asked to end.
 
     Args:
@@ -42,15 +38,12 @@ class Delivery:
         notice: Callable[[str], None],
         system_seconds: float | None = None,
     ) -> None:
+        super().__init__(name)
         self.name, self._make, self._run_of, self._notice = name, make, run, notice
         self._position, self._ids = load_position(run.folder, name) or (Position(), {})
         self._system = None if system_seconds is None else SystemMetrics(run.started_at, system_seconds)
         self._logger: Logger | None = None
-        self._error: str | None = None
         self._outcome: Outcome | None = None
-        self._moved_at = time.monotonic()
-        self._ending, self._given_up = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"rtrain-{name}", daemon=True)
         self._thread.start()
 
     def finish(self, outcome: Outcome, timeout_seconds: float, hurry: Callable[[], bool]) -> str | None:
@@ -64,31 +57,21 @@ class Delivery:
         Returns:
             Why the tracker lacks something; None if it has everything.
         """
-        self._outcome, self._moved_at = outcome, time.monotonic()
-        self._ending.set()
-        while self._thread.is_alive() and time.monotonic() - self._moved_at < timeout_seconds and not hurry():
-            self._thread.join(0.05)
-        self._given_up.set()
-        if not self._thread.is_alive():
+        self._outcome = outcome
+        if self._is_done_in(timeout_seconds, hurry):
             return None
         return self._error or f"it accepted nothing for {timeout_seconds:g} seconds"
 
-    def _run(self) -> None:
-        wait = BACKOFF_SECONDS[0]
-        while not self._given_up.is_set():
-            is_last = self._ending.is_set()
-            try:
-                while self._deliver():
-                    wait, self._error = BACKOFF_SECONDS[0], None
-                if is_last:
-                    self._end()
-                    return
-                self._send_system()
-                self._ending.wait(POLL_SECONDS)
-            except Exception as error:  # whatever a tracker's library raises
-                self._note(error)
-                self._given_up.wait(min(wait, ENDING_BACKOFF_SECONDS) if is_last else wait)
-                wait = min(2 * wait, BACKOFF_SECONDS[1])
+    def _send(self, *, last: bool) -> None:
+        while self._deliver():
+            self._error = None
+        if last:
+            self._end()
+        else:
+            self._send_system()
+
+    def _wait_for_news(self) -> None:
+        self._ending.wait(POLL_SECONDS)
 
     def _deliver(self) -> bool:
         """Send some of what is new; tell whether there was anything."""
@@ -127,16 +110,16 @@ class Delivery:
         self._position, self._moved_at = position, time.monotonic()
         save_position(self._run_of.folder, self.name, position, self._ids)
 
-    def _note(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> str:
         """Report the first failure, and release the logger that failed."""
         logger.info("%s: %s", self.name, error, exc_info=error)
         if self._error is None:
             again = "training continues, and missing data is sent when it works again"
             self._notice(f"{self.name} does not respond ({type(error).__name__}: {first_line(error)}); {again}")
-        self._error = f"{type(error).__name__}: {first_line(error)}"
         failed, self._logger = self._logger, None
         try:
             if failed is not None:
                 failed.close()
         except Exception as other:  # what has failed may fail to close
             logger.info("%s could not be closed: %s", self.name, other)
+        return f"{type(error).__name__}: {first_line(error)}"

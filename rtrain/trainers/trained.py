@@ -21,6 +21,7 @@ from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.manifest import run_near
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_own, signature_of
+from rtrain.runs.status import Status
 from rtrain.trainers.loops.ranking_metrics import Ranking
 
 FILE_NAME = "about.json"
@@ -253,7 +254,7 @@ def find_checkpoint(place: Path, which: str) -> Path:
 
 def _why_none(run: Run) -> str:
     """Return why a run has no checkpoint."""
-    if run.status != "succeeded":
+    if run.status != Status.SUCCEEDED:
         return "The run ended before the first one."
     return "Its loop reported none: ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))"
 

@@ -34,6 +34,7 @@ from rtrain.runs.origin import write_origin
 from rtrain.runs.output_lines import OutputLines
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.signature import with_signature
+from rtrain.runs.status import Status
 from rtrain.runs.verify import set_aside, without_record
 from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.tracking.callbacks import CallbackThread, make_callbacks
@@ -95,7 +96,7 @@ def recorded(
                     patience = 0
                     return
                 redact = prepared.composed.redact
-                manifest.status, manifest.exit_reason = "failed", redact(first_line(error))
+                manifest.status, manifest.exit_reason = Status.FAILED, redact(first_line(error))
                 manifest.error = redact.clean_data(_describe_error(error, recorder))
                 if isinstance(error, RtrainError):
                     error.run_dir = run_dir
@@ -224,7 +225,7 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
 
 def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     """Return how the process ended that wrote a run and could not say it, with the line that crashed if one did."""
-    if manifest.status != "running":
+    if manifest.status != Status.RUNNING:
         return None
     ranks = range(manifest.attempts[-1]["num_workers"] or 1) if manifest.attempts else range(0)
     crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
@@ -281,7 +282,7 @@ def tell_missing_goals(manifest: Manifest, conf: RunConf, observer: Observer) ->
     Most trainers know what they will report and refuse such a name before or at the first evaluation; a loop of the
     user's does not.
     """
-    if manifest.status != "succeeded":
+    if manifest.status != Status.SUCCEEDED:
         return
     watched = goal_names(conf.stop)
     if conf.checkpoint.best.monitor is not None:
@@ -313,11 +314,11 @@ def check_rows(manifest: Manifest) -> None:
 def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> None:
     """Note how a run ended that did not fail."""
     if at_once:
-        manifest.status, manifest.exit_reason = stop.reason or "interrupted", AT_ONCE
+        manifest.status, manifest.exit_reason = stop.reason or Status.INTERRUPTED, AT_ONCE
     elif (verdict := stop.verdict()) is not None:
         manifest.status, manifest.exit_reason = verdict
     else:
-        manifest.status, manifest.exit_reason = "succeeded", manifest.exit_reason or "trained to the end"
+        manifest.status, manifest.exit_reason = Status.SUCCEEDED, manifest.exit_reason or "trained to the end"
 
 
 def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.runs.status import Status
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.text.printable import printable
@@ -256,7 +257,7 @@ def _unfinished(composed: Composed) -> Iterator[Resumption]:
             found[twin.run_id] = _resumption(run_dir, manifest, composed)
         found[twin.run_id] = replace(found[twin.run_id], twin=twin)
     ordered = sorted(found.values(), key=lambda one: one.manifest.started_at, reverse=True)
-    yield from (one for one in ordered if one.manifest.status != "succeeded" and not is_locked(one.run_dir))
+    yield from (one for one in ordered if one.manifest.status != Status.SUCCEEDED and not is_locked(one.run_dir))
 
 
 def _open(run_dir: Path, composed: Composed) -> Resumption:

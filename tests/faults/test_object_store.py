@@ -27,10 +27,11 @@ class OftenCopied:
     environment: dict[str, str]
 
     def watch(self, folder):
+        from rtrain.process import retrying
         from rtrain.storage import fetching, mirror
 
         os.environ.update(self.environment)
-        mirror.POLL_SECONDS, mirror.INTERVAL_SECONDS, mirror.BACKOFF_SECONDS = 0.005, 0.05, (0.02, 0.1)
+        mirror.POLL_SECONDS, mirror.INTERVAL_SECONDS, retrying.BACKOFF_SECONDS = 0.005, 0.05, (0.02, 0.1)
         fetching.POLL_SECONDS, fetching.SILENCE_SECONDS = 0.05, 0.5
 
 

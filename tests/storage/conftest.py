@@ -10,6 +10,7 @@ import pytest
 from s3_faults import FaultyS3, faulty
 from small_run import SmallRun
 
+from rtrain.process import retrying
 from rtrain.storage import access, mirror
 from rtrain.storage.folders import Folder, open_folder
 from rtrain.storage.mirror import Mirror, mirror_run
@@ -19,7 +20,7 @@ from rtrain.storage.mirror import Mirror, mirror_run
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(mirror, "INTERVAL_SECONDS", 0.1)
-    monkeypatch.setattr(mirror, "BACKOFF_SECONDS", (0.05, 0.2))
+    monkeypatch.setattr(retrying, "BACKOFF_SECONDS", (0.05, 0.2))
     monkeypatch.setattr(access, "PAUSE_SECONDS", 0.05)
     monkeypatch.setattr(access, "PATIENCE_SECONDS", 2.0)
 

@@ -11,6 +11,7 @@ from rtrain.cli.runs.arguments import Run, RunOrUrl
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.process.terminal import say
+from rtrain.runs.status import Status
 
 if TYPE_CHECKING:
     from rtrain.history.running.watching import Watched
@@ -45,7 +46,7 @@ def _attach_to_run(run: Watched) -> bool:
         from rtrain.training.recording import how_it_was_cut_off
 
         say(how_it_was_cut_off(run.folder, manifest) or "", err=True)
-    elif manifest.status == "failed":
+    elif manifest.status == Status.FAILED:
         say(f"error: {manifest.exit_reason}", err=True)
     return could_say
 

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from rtrain.config.files.locations import shown
 from rtrain.displays.history.curves import chart, mark_style
-from rtrain.displays.history.texts import STYLES, cut, text_of
+from rtrain.displays.history.texts import cut, text_of
 from rtrain.history.comparison import Comparison, Facts, common_metrics
 from rtrain.history.rows import Row
 from rtrain.history.series import read_series
+from rtrain.runs.status import STYLES
 from rtrain.text.printable import printable
 
 MARKS = ascii_uppercase

@@ -13,15 +13,15 @@ from rich.text import Text
 from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.files.locations import shown
 from rtrain.displays.history.curves import sparkline
-from rtrain.displays.history.texts import STYLES, broken_lines
+from rtrain.displays.history.texts import broken_lines
 from rtrain.errors import RtrainError
 from rtrain.history.query.quantities import age_text, duration_text, size_text, time_text
 from rtrain.history.rows import ERRORS, Row
 from rtrain.history.series import Points, read_series
 from rtrain.run_lines import files_text, next_command
-from rtrain.runs.liveness import KILLED
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.origin import DIFF
+from rtrain.runs.status import STYLES, Status
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 from rtrain.text.wrapping import wrapped
@@ -68,7 +68,7 @@ def _known_lines(row: Row, manifest: Manifest, width: int) -> list[str | Text]:
 
 def _next(row: Row, manifest: Manifest) -> str:
     """Return what a user probably does next: attach to a run that is still trained."""
-    if row.status == "running":
+    if row.status == Status.RUNNING:
         return shlex.join(["rtrain", "runs", "attach", shown(row.path)])
     command = next_command(row.path, manifest)
     return "" if command.startswith("rtrain runs show ") else command
@@ -84,13 +84,13 @@ def _head(row: Row) -> Lines:
 
 def _ending(row: Row, manifest: Manifest, width: int) -> Lines:
     """Yield why the run ended; of a failure, with the user's own last lines."""
-    if row.status == KILLED:
+    if row.status == Status.KILLED:
         from rtrain.training.recording import (
             how_it_was_cut_off,  # only where it is needed, as it imports half of rtrain
         )
 
         yield from _fact("ended", how_it_was_cut_off(row.path, manifest) or "", width)
-    elif manifest.exit_reason and manifest.status != "failed":
+    elif manifest.exit_reason and manifest.status != Status.FAILED:
         yield from _fact("ended", manifest.exit_reason, width)
     error = manifest.error
     if not isinstance(error, Mapping):
@@ -195,7 +195,7 @@ def _attempts(manifest: Manifest, width: int) -> Lines:
         for one in manifest.resumes[-MOST_SHOWN:]:
             command = shlex.join(one.get("command") or ())
             was = one.get("status_before")
-            before = f"  (it was {KILLED if was == 'running' else was})" if was else ""
+            before = f"  (it was {Status.KILLED if was == Status.RUNNING else was})" if was else ""
             yield from broken_lines(f"{_moment(one.get('time'))} {command}{before}", width, "  ")
 
 

@@ -9,11 +9,12 @@ from typing import Any
 from rich.text import Text
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.displays.history.texts import MISSING, STYLES, cut, text_of
+from rtrain.displays.history.texts import MISSING, cut, text_of
 from rtrain.errors import ConfigError
 from rtrain.history.query.columns import differing, titles
 from rtrain.history.query.fields import Fields
 from rtrain.history.rows import Row
+from rtrain.runs.status import STYLES
 
 GAP = "  "
 MOST_CHARACTERS = 32

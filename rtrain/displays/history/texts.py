@@ -20,15 +20,6 @@ from rtrain.text.printable import printable
 MISSING = "-"
 WIDTH_OF_PIPES = 120
 """Columns of what is not a terminal, unless ``COLUMNS`` says it."""
-STYLES = {
-    "succeeded": "green",
-    "running": "cyan",
-    "failed": "red",
-    "damaged": "red",
-    "killed": "magenta",
-    "interrupted": "yellow",
-    "preempted": "yellow",
-}
 
 
 def line_width() -> int:

@@ -33,6 +33,7 @@ from rtrain.runs.records import (
     from_wire,
     to_wire,
 )
+from rtrain.runs.status import Status
 
 INTERVAL_SECONDS = 0.25
 """How often workers deliver their records, and the driver takes them."""
@@ -251,7 +252,7 @@ class DriverChannel:
 
     def give_up(self) -> None:
         """Ask all workers to end the run, and the controller not to try again."""
-        self.request_stop("interrupted")
+        self.request_stop(Status.INTERRUPTED)
         self.answer(EVERY, again=False)
 
     def check(self) -> None:

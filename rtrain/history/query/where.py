@@ -24,13 +24,13 @@ from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
 from rtrain.history.query.fields import DURATIONS, SIZES, TIMES, Fields
 from rtrain.history.query.quantities import read_duration, read_size, read_time
-from rtrain.history.rows import DAMAGED, Row
-from rtrain.runs.liveness import KILLED
+from rtrain.history.rows import Row
+from rtrain.runs.status import Status
 
 Test = Callable[[Row], bool]
 WORDS = {"true": True, "false": False, "null": None, "none": None}
 CLOSED = {
-    "status": ("running", "succeeded", "failed", "interrupted", "preempted", "stopped", KILLED, DAMAGED),
+    "status": tuple(one for one in Status if one not in (Status.PLANNED, Status.PAUSED)),
     "kind": ("run", "trial", "sweep"),
 }
 """Fields of which all values are known."""

@@ -16,6 +16,7 @@ from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer
+from rtrain.runs.status import Status
 
 MOST_BEFORE = 20
 """Reports of the time before that are shown, the latest ones."""
@@ -72,9 +73,9 @@ def watch(run: Watched, observer: Observer, wait: Callable[[float], None] = time
             if event.time not in times:
                 observer.event(event)
     manifest = read_manifest(run_dir)
-    if manifest.status != "running":
+    if manifest.status != Status.RUNNING:
         observer.ended(run_dir, manifest)
-    return manifest.status != "running"
+    return manifest.status != Status.RUNNING
 
 
 def _before(run_dir: Path) -> list[Event]:

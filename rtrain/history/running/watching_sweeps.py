@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from rtrain.history.running.watching import Watched
+from rtrain.runs.status import Status
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.record.sweep_record import load_record
 
@@ -34,6 +35,6 @@ def watch_sweep(sweep: Watched, observer: SweepObserver, wait: Callable[[float],
         if not goes_on:
             break
         wait(sweep.poll_seconds)
-    if record.status != "running":
+    if record.status != Status.RUNNING:
         observer.sweep_ended(record)
-    return record.status != "running"
+    return record.status != Status.RUNNING

@@ -27,6 +27,7 @@ from rtrain.process.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.process.variables import drop_arguments
 from rtrain.runs.events import Event
 from rtrain.runs.records import TrialBeganRecord, TrialDoneRecord, TrialRecord
+from rtrain.runs.status import Status
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
@@ -53,7 +54,7 @@ class RemoteStop(StopRequest):
         """Why it should end."""
         if self.asked is None and self._channel.stop_reason is not None:
             self.asked = tuple(json.loads(self._channel.stop_reason))
-        return None if self.asked is None else "interrupted"
+        return None if self.asked is None else Status.INTERRUPTED
 
     @reason.setter
     def reason(self, value: str | None) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.status import TRIAL_OVER, WITH_RESULT, Status
 from rtrain.runs.verify import set_aside
 from rtrain.sweeps.checkpoint_transfer import end_run
 from rtrain.sweeps.record.sweep_record import SweepRecord, best_of
-from rtrain.sweeps.record.trial import OVER, Trial
+from rtrain.sweeps.record.trial import Trial
 
-HAS_RUN = ("succeeded", "stopped", "paused")
 """Statuses of trials whose run is needed: to resume it, or because its result may be the best one."""
 
 
@@ -46,18 +46,18 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
                 _forget(trial)
                 continue
             _take_end(record, trial, manifest, scheduler)
-        elif trial.status in HAS_RUN:
+        elif trial.status in (*WITH_RESULT, Status.PAUSED):
             notice(f"{trial.name} was deleted ({run_dir} has no {MANIFEST}): it is trained again")
             _forget(trial)
 
 
 def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: str | None) -> None:
-    if trial.status in OVER and not trial.lacks_copy:
+    if trial.status in TRIAL_OVER and not trial.lacks_copy:
         return
     trial.lacks_copy = manifest.lacks_copy
-    if manifest.status == "succeeded" and trial.status not in OVER:
+    if manifest.status == Status.SUCCEEDED and trial.status not in TRIAL_OVER:
         by_scheduler = str(manifest.exit_reason).startswith(f"{scheduler}: ")
-        trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
+        trial.status, trial.reason = Status.STOPPED if by_scheduler else Status.SUCCEEDED, str(manifest.exit_reason)
         record.take_best(trial, best_of(manifest))
 
 
@@ -78,4 +78,4 @@ def end_dead(run_dir: Path, error: Mapping[str, Any]) -> None:
     """Have the manifest of a run say that its process died; it could not say so itself."""
     if (run_dir / MANIFEST).exists():
         with suppress(RunInUseError):  # then its process lives, and will say how it ends
-            end_run(run_dir, "failed", str(error["message"]), error)
+            end_run(run_dir, Status.FAILED, str(error["message"]), error)

@@ -14,6 +14,7 @@ from rtrain.config.trials import Trials
 from rtrain.errors import DamagedSweepError, RtrainError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.status import Status
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.planning import Planner
 from rtrain.sweeps.record.sweep_record import FILE_NAME, SweepRecord
@@ -100,11 +101,11 @@ def _take_over(trial: Trial, runs: Mapping[str, Manifest]) -> bool:
     manifest = runs.get(trial.name)
     if manifest is None:
         return False
-    trial.config_hash, trial.status, trial.num_starts = manifest.config_hash, "interrupted", 1
+    trial.config_hash, trial.status, trial.num_starts = manifest.config_hash, Status.INTERRUPTED, 1
     trial.step, trial.epoch = manifest.step, manifest.epoch
     trial.seconds = manifest.timings_seconds.get("total", 0.0)
-    if manifest.status == "failed" and manifest.error is not None:
-        trial.status, trial.error = "failed", dict(manifest.error)
+    if manifest.status == Status.FAILED and manifest.error is not None:
+        trial.status, trial.error = Status.FAILED, dict(manifest.error)
         trial.reason = str(manifest.exit_reason)
     trial.lineage = [_entry(one) for one in manifest.lineage]
     return True

@@ -18,6 +18,7 @@ from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.status import TRIAL_OVER
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.fetching import StoredRun, appearing, fetch_run, is_alive, runs_below
 from rtrain.storage.folders import Folder, open_folder, read, read_json
@@ -25,7 +26,6 @@ from rtrain.storage.mirror import CopyState, Mirror, store_of, upload_run
 from rtrain.storage.small_files import SmallFiles
 from rtrain.storage.stores import errors_named
 from rtrain.sweeps.record.sweep_record import BEST, FILE_NAME, SweepRecord, is_sweep, load_record, point_to
-from rtrain.sweeps.record.trial import OVER
 from rtrain.training.local_copy import bring, root_of
 
 FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", LABELS, FILE_NAME)
@@ -180,7 +180,7 @@ def copied(record: SweepRecord, storage: str, timeout_seconds: float, notice: No
     """
     home = patiently(lambda: open_folder(storage, record.folder.name))
     _refuse_other_trials(record, home)
-    for trial in [one for one in record.trials if one.lacks_copy and one.status in OVER]:
+    for trial in [one for one in record.trials if one.lacks_copy and one.status in TRIAL_OVER]:
         _, ending = upload_run(record.folder / trial.name, storage, notice)
         trial.lacks_copy = not ending.complete
     mirror = Mirror(lambda watched: SmallFiles(record.folder, watched, FILES), home, notice)
@@ -197,7 +197,7 @@ def _refuse_other_trials(record: SweepRecord, home: Folder) -> None:
     """Refuse to replace the record of a copy that was extended from another folder: its trials would be lost."""
     own = {one.name for one in record.trials}
     stored = (_record(home) or {}).get("trials", [])
-    others = [str(one["name"]) for one in stored if one["name"] not in own and one.get("status") in OVER]
+    others = [str(one["name"]) for one in stored if one["name"] not in own and one.get("status") in TRIAL_OVER]
     if others:
         resume = to_try(shlex.join(["rtrain", "resume", home.url]))
         raise ConfigError(

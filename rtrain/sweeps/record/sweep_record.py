@@ -20,6 +20,7 @@ from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import Manifest, utc_now
+from rtrain.runs.status import Status
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.trial import Trial, typed
 
@@ -47,7 +48,7 @@ class SweepRecord:
         self.folder, self._facts = folder, dict(facts)
         self.trials: list[Trial] = []
         self.goals: list[Objective] = []
-        self.status = "running"
+        self.status: str = Status.RUNNING
         self.by_ctrl_c = False
         """Ctrl-C has ended it, in this process."""
         self.is_copied = True
@@ -81,7 +82,7 @@ class SweepRecord:
 
         Of equal ones, it is not one that has its value with another's checkpoint.
         """
-        known = [one for one in self.trials if one.values is not None and one.status != "failed"]
+        known = [one for one in self.trials if one.values is not None and one.status != Status.FAILED]
         if not known or not self.goals:
             return None
         sign = -1 if self.goals[0].mode == "max" else 1
@@ -240,7 +241,7 @@ def is_sweep(folder: Path) -> bool:
 
 def pareto_front(trials: Sequence[Trial], goals: Sequence[Objective]) -> list[Trial]:
     """Return the trials that no other one beats in a goal without losing in another one."""
-    known = [one for one in trials if one.values is not None and one.status != "failed"]
+    known = [one for one in trials if one.values is not None and one.status != Status.FAILED]
     return [one for one in known if not any(_dominates(other, one, goals) for other in known)]
 
 

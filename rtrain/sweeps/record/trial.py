@@ -12,12 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.search_space import Axis
+from rtrain.runs.status import Status
 from rtrain.searches.base import Objective, Point
 
 T = TypeVar("T")
-
-OVER = ("succeeded", "stopped", "failed")
-"""Statuses of trials that are not trained again when the sweep is resumed."""
 
 
 def as_typed(overrides: Sequence[str]) -> str:
@@ -56,9 +54,7 @@ class Trial:
     """Its folder in that of the sweep."""
     config_hash: str
     """Hash of its config, to notice a change when the sweep is resumed."""
-    status: str = "planned"
-    """``planned``, ``running``, ``paused``, ``succeeded``, ``stopped`` (by the scheduler), ``failed`` or
-    ``interrupted``."""
+    status: str = Status.PLANNED
     values: list[float] | None = None
     """What it reached: the best of one goal; of several, the newest report that holds all of them."""
     step: int = 0

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
+from rtrain.runs.status import SIGNALLED
 from rtrain.trainers.lightning.checkpoint.stored import check_readable, without_objects
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.inputs import OurData, SharedData
@@ -35,7 +36,6 @@ from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.finished import LENGTHS
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
-from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager
 from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
@@ -121,10 +121,10 @@ class Services(pl.callbacks.Checkpoint):
             self._step_loss.clear()
         reason = control.signal.agreed(progress.step) if new else ""
         due = control.is_due(before)
-        if reason and reason not in SIGNALS:
+        if reason and reason not in SIGNALLED:
             self._end(trainer, reason)
-        ends = (new and _has_all_steps(trainer)) or reason not in ("", *SIGNALS)
-        self._due, self._leaves = due or ends, reason if reason in SIGNALS else ""
+        ends = (new and _has_all_steps(trainer)) or reason not in ("", *SIGNALLED)
+        self._due, self._leaves = due or ends, reason if reason in SIGNALLED else ""
         # Lightning resumes exactly from inside of an epoch or from its end, but not from its last step; and a resumed
         # run doesn't evaluate the step again, so the checkpoint has to hold what the evaluation finds.
         if batch_idx + 1 != trainer.num_training_batches and not _evaluates(trainer):

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from rtrain.runs.checkpoints import Writer
+from rtrain.runs.status import SIGNALLED
 from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.finished import LENGTHS, tell_over
 from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.loops.progress import Progress
-from rtrain.trainers.loops.stopping import CALLBACK, SIGNALS, TIME_LIMIT, StopSignal
+from rtrain.trainers.loops.stopping import CALLBACK, TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 
@@ -70,11 +71,11 @@ class TrainerControl:
 
     def saves_at_end(self, reason: str) -> bool:
         """Return whether a training that ends for ``reason`` leaves a checkpoint of its last step."""
-        return reason not in SIGNALS or self._worker.run.checkpoint.on_exit
+        return reason not in SIGNALLED or self._worker.run.checkpoint.on_exit
 
     def describe_end(self, reason: str) -> None:
         """Record why training ends, unless it has its usual length, or the driver knows."""
-        if reason not in ("", *LENGTHS, *SIGNALS):
+        if reason not in ("", *LENGTHS, *SIGNALLED):
             self._worker.describe_end(reason)
 
     @contextmanager

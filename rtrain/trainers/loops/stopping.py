@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import time
 
+from rtrain.runs.status import SIGNALLED, Status
 from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2
 TIME_LIMIT = "time limit"
 CALLBACK = "a callback"
-STOPS = ("", CALLBACK, TIME_LIMIT, "interrupted", "preempted")
+STOPS = ("", CALLBACK, TIME_LIMIT, *SIGNALLED)
 """Reasons to stop early, by the number that ranks exchange."""
-SIGNALS = ("interrupted", "preempted")
-"""Reasons to stop that leave no time for a last evaluation."""
 
 
 class StopSignal:
@@ -86,7 +85,7 @@ class StopSignal:
     def _wish(self) -> int:
         reason = self._worker.stop_reason
         if reason:
-            return STOPS.index(reason) if reason in STOPS else STOPS.index("interrupted")
+            return STOPS.index(reason) if reason in STOPS else STOPS.index(Status.INTERRUPTED)
         is_over = self._max_seconds is not None and self.seconds >= self._max_seconds
         return STOPS.index(TIME_LIMIT if is_over else CALLBACK if self._is_asked else "")
 

@@ -10,6 +10,7 @@ from typing import Any
 from rtrain.datasets.base import EpochPlan
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
+from rtrain.runs.status import SIGNALLED
 from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.auto import default_monitor, evaluated_split
@@ -23,7 +24,6 @@ from rtrain.trainers.loops.epochs.meter import Meter
 from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
-from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.worker import Worker
 
 
@@ -84,7 +84,7 @@ class EpochLoop:
         while not reason:
             reason = self._train_epoch() or control.reached()
         self.meter.check_any_taken()
-        if reason not in SIGNALS and self.progress.evaluated_step != self.progress.step:
+        if reason not in SIGNALLED and self.progress.evaluated_step != self.progress.step:
             self._evaluate({}, due=False)
         if control.saves_at_end(reason):
             self._save()

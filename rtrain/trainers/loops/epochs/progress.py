@@ -68,10 +68,10 @@ class EpochProgress(Progress):
         if self.judged_by not in (None, monitor.identity):
             self.early_best, self.bad_evaluations = None, 0
         self.judged_by = monitor.identity
-        smaller = metrics.get(str(monitor.name), math.nan) * (1 if monitor.mode == "min" else -1)
-        best = math.inf if self.early_best is None else self.early_best
-        if smaller < best - early.min_delta:
-            self.early_best, self.bad_evaluations = smaller, 0
+        value, sign = metrics.get(str(monitor.name), math.nan), 1 if monitor.mode == "min" else -1
+        best = None if self.early_best is None else sign * self.early_best
+        if monitor.improves(value, best, early.min_delta):
+            self.early_best, self.bad_evaluations = sign * value, 0
         else:
             self.bad_evaluations += 1
 

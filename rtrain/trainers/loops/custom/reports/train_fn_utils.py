@@ -23,6 +23,7 @@ from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUt
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, note_in_checkpoint, read_record
+from rtrain.runs.status import SIGNALLED
 from rtrain.trainers.loops.custom.reports.context import LocalContext, WorkerContext
 from rtrain.trainers.loops.custom.reports.copies import Copies
 from rtrain.trainers.loops.custom.reports.folders import Upload, clear_leftovers, free_name
@@ -40,7 +41,6 @@ from rtrain.trainers.loops.custom.reports.wishes import check_name, check_wishes
 from rtrain.trainers.loops.custom.shards.local import LocalShard
 from rtrain.trainers.loops.custom.shards.names import find_split
 from rtrain.trainers.loops.custom.shards.turns import Board, Turns, shard_in_turn
-from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.worker import Worker
 
 POLL_SECONDS = 0.005
@@ -246,7 +246,7 @@ class _Reports(TrainFnUtils):
         """Leave the user's loop if there is a reason."""
         if not reason:
             return
-        if reason not in SIGNALS:
+        if reason not in SIGNALLED:
             self.worker.describe_end(reason)
         raise StopTraining
 
