@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from rtrain.plugins import PluginInfo
 
 
-def trainers(name: Annotated[str | None, typer.Argument(help="Show all keys of this trainer.")] = None) -> None:
+def trainers(trainer: Annotated[str | None, typer.Argument(help="Show all keys of this trainer.")] = None) -> None:
     """List the trainer plugins, or the keys of one."""
     from rtrain.trainers import registry
 
-    _print(registry.describe(), registry.confs(), name, "trainer")
+    _print(registry.describe(), registry.confs(), trainer, "trainer")
 
 
-def datasets(name: Annotated[str | None, typer.Argument(help="Show all keys of this dataset source.")] = None) -> None:
+def datasets(dataset: Annotated[str | None, typer.Argument(help="Show all keys of this source.")] = None) -> None:
     """List the dataset sources, or the keys of one."""
     from rtrain.datasets import registry
 
-    _print(registry.describe(), registry.confs(), name, "dataset")
+    _print(registry.describe(), registry.confs(), dataset, "dataset")
 
 
 def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | None, group: str) -> None:

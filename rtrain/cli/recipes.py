@@ -14,7 +14,7 @@ from rtrain.process.terminal import check_written, say, say_as_it_is
 recipes = typer.Typer(
     cls=Group, help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True
 )
-Name = Annotated[str, typer.Argument(help="Name of a recipe: see `rtrain recipes ls`.")]
+Recipe = Annotated[str, typer.Argument(help="Name of a recipe: see `rtrain recipes ls`.")]
 
 
 @recipes.command("ls", cls=Command)
@@ -30,20 +30,20 @@ def ls() -> None:
 
 
 @recipes.command("show", cls=Command)
-def show(name: Name) -> None:
+def show(recipe: Recipe) -> None:
     """Print the README, config and path of a recipe."""
     from rtrain.recipes import find_recipe
 
-    recipe = find_recipe(name)
-    say(recipe.readme)
-    say_as_it_is(f"```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
+    found = find_recipe(recipe)
+    say(found.readme)
+    say_as_it_is(f"```yaml\n# {found.path / 'config.yaml'}\n{found.config}```")
     check_written()
 
 
 @recipes.command("cp", cls=Command)
-def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder to create.")]) -> None:
+def cp(recipe: Recipe, folder: Annotated[Path, typer.Argument(help="The folder to create.")]) -> None:
     """Copy a recipe to a folder of your choice."""
     from rtrain.recipes import copy_recipe
 
-    copy_recipe(name, folder)
-    say(f"copied {name} -> {folder}\nnext    rtrain fit {shlex.quote(str(folder))}")
+    copy_recipe(recipe, folder)
+    say(f"copied {recipe} -> {folder}\nnext    rtrain fit {shlex.quote(str(folder))}")

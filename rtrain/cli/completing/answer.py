@@ -31,7 +31,7 @@ def _index(root: Any) -> dict[str, Any]:
 
 
 def _tree(command: Any) -> dict[str, Any]:
-    """Return the options of a command, with their values if they take any, and the commands inside it."""
+    """Return the arguments and options of a command, with the values of options, and the commands inside it."""
     shown = {name: one for name, one in getattr(command, "commands", {}).items() if not one.hidden}
     options = {
         name: None if one.is_flag or one.count else _values(one)
@@ -39,8 +39,15 @@ def _tree(command: Any) -> dict[str, Any]:
         if one.param_type_name == "option"
         for name in one.opts
     }
+    arguments = [_shown_name(one) for one in command.params if one.param_type_name == "argument"]
     inner = {"commands": {name: _tree(one) for name, one in shown.items()}} if shown else {}
-    return {"options": {**options, "--help": None}, **inner}
+    return {"arguments": arguments, "options": {**options, "--help": None}, **inner}
+
+
+def _shown_name(argument: Any) -> str:
+    """Return the name of an argument as help shows it: CONFIG, RUN, OVERRIDES..."""
+    name = str(argument.metavar or argument.name.upper()).removesuffix("...")
+    return f"{name}..." if argument.nargs == -1 else name
 
 
 def _values(option: Any) -> list[str]:

@@ -11,12 +11,6 @@ from rtrain.config.compose.aliases import split_word
 from rtrain.config.files.group_options import files_at
 from rtrain.config.files.locations import builtin_dir, config_names
 
-CONFIG_COMMANDS = ("fit", "check", "smoke")
-"""Commands whose words begin with a config."""
-WITH_OVERRIDES = ("resume", "predict", "evaluate", "runs reproduce")
-"""Commands whose first word is a run, which overrides follow."""
-OF_FOLDERS = ("runs ls", "runs best", "runs gc")
-"""Commands that take folders of runs."""
 OF_RUNS = ("run.init_from", "run.resume")
 """Keys that take runs."""
 SHELLS = ("bash", "fish", "zsh")
@@ -30,9 +24,8 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
         index: ``commands``, and what ``key_index`` returns.
     """
     words, incomplete = _split(line)
-    node, path = index["commands"], []
+    node = index["commands"]
     while words and words[0] in node.get("commands", {}):
-        path.append(words[0])
         node = node["commands"][words.pop(0)]
     if "commands" in node and not incomplete.startswith("-"):
         return sorted(name for name in node["commands"] if name.startswith(incomplete)) if not words else []
@@ -42,7 +35,7 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
     elif incomplete.startswith("-"):
         found = list(options)
     else:
-        found = _arguments(" ".join(path), _positional(words, options), incomplete, index)
+        found = _arguments(node.get("arguments", ()), _positional(words, options), incomplete, index)
     return [one for one in found if one.startswith(incomplete)]
 
 
@@ -63,41 +56,26 @@ def _positional(words: Sequence[str], options: Mapping[str, Any]) -> list[str]:
     return [word for before, word in pairs if not word.startswith("-") and options.get(before) is None]
 
 
-def _arguments(command: str, words: list[str], incomplete: str, index: Mapping[str, Any]) -> list[str]:
-    """Return what may stand for an argument of a command."""
-    if command in CONFIG_COMMANDS and (not words or command == "smoke"):
-        return [*files_at(incomplete, ".yaml"), *config_names()]
-    if command in CONFIG_COMMANDS:
-        return _overrides(words, incomplete, index)
-    if command in WITH_OVERRIDES and words:
-        from rtrain.history.references import find_run
-
-        config = str(find_run(words[0]) / "config.yaml")
-        return _overrides([config, *words[1:]], incomplete, index)
-    if command in OF_FOLDERS:
-        return _folders(incomplete)
-    if command in WITH_OVERRIDES or command.split(" ")[0] in ("runs", "sweep"):
-        return _runs(incomplete)
-    first: Mapping[str, Callable[[], Sequence[str]]] = {
-        "trainers": lambda: index["plugins"]["trainer"],
-        "datasets": lambda: index["plugins"]["dataset"],
-        "schema": lambda: index["groups"],
-        "completion": lambda: SHELLS,
-        "recipes show": _recipes,
-        "recipes cp": _recipes,
-    }
-    if not words and command in first:
-        return list(first[command]())
-    return _folders(incomplete) if command == "recipes cp" else []
+def _arguments(names: Sequence[str], words: list[str], incomplete: str, index: Mapping[str, Any]) -> Sequence[str]:
+    """Return what may stand for an argument of a command, which its name tells: ``CONFIG``, ``OVERRIDES...``."""
+    last = names[-1] if names and names[-1].endswith("...") else ""
+    name = (names[len(words)] if len(words) < len(names) else last).removesuffix("...")
+    if name == "OVERRIDES":
+        return _overrides(words, incomplete, index, of_run=names[0] == "RUN")
+    return PROPOSED[name](incomplete, index) if name in PROPOSED else []
 
 
-def _overrides(words: list[str], incomplete: str, index: Mapping[str, Any]) -> list[str]:
+def _overrides(words: Sequence[str], incomplete: str, index: Mapping[str, Any], *, of_run: bool) -> list[str]:
     from rtrain.config.reference.completion import complete
 
     _, key, value = split_word(incomplete)
     if key in OF_RUNS and value is not None:
         head = incomplete[: len(incomplete) - len(value)]
         return [f"{head}{one}" for one in _runs(value)]
+    if of_run:
+        from rtrain.history.references import find_run
+
+        words = [str(find_run(words[0]) / "config.yaml"), *words[1:]]
     return complete(words, incomplete, index, _parameters)
 
 
@@ -128,3 +106,22 @@ def _folders(incomplete: str) -> list[str]:
 
 def _recipes() -> list[str]:
     return sorted(path.parent.name for path in builtin_dir("recipes").glob("*/config.yaml"))
+
+
+def _configs(incomplete: str) -> list[str]:
+    return [*files_at(incomplete, ".yaml"), *config_names()]
+
+
+PROPOSED: Mapping[str, Callable[[str, Mapping[str, Any]], Sequence[str]]] = {
+    "CONFIG": lambda incomplete, _: _configs(incomplete),
+    "DATASET": lambda _, index: index["plugins"]["dataset"],
+    "FOLDER": lambda incomplete, _: _folders(incomplete),
+    "GROUP": lambda _, index: index["groups"],
+    "PATHS": lambda incomplete, _: _configs(incomplete),
+    "RECIPE": lambda *_: _recipes(),
+    "RUN": lambda incomplete, _: _runs(incomplete),
+    "SHELL": lambda *_: SHELLS,
+    "SWEEP": lambda incomplete, _: _runs(incomplete),
+    "TRAINER": lambda _, index: index["plugins"]["trainer"],
+}
+"""What an argument may be, by its name in the help of its command; others are free text."""

@@ -82,6 +82,17 @@ def test_proposes_nothing(line, index, here):
     assert candidates(line, index) == []
 
 
+def test_what_every_argument_may_be_is_known_or_its_text_is_free(index):
+    names = {name.removesuffix("...") for node in _nodes(index["commands"]) for name in node["arguments"]}
+    assert names - set(words.PROPOSED) == {"OVERRIDES", "TAG", "TEXT", "URL", "INTO", "[KEY=VALUE]"}
+
+
+def _nodes(node):
+    yield node
+    for inner in node.get("commands", {}).values():
+        yield from _nodes(inner)
+
+
 def test_a_run_that_can_not_be_found_is_no_error(index, here, capsys):
     quick.answer("rtrain resume best:nothing clu", index)
     assert capsys.readouterr() == ("", "")
