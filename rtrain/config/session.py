@@ -81,6 +81,8 @@ class Session:
         """
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
         self._schemas, self._project_root, self._typed, self._call = schemas, project_root, typed, call
+        self._is_tried = False
+        """Another session only asks what is wrong."""
         self._checked: tuple[DictConfig, Composed] | None = None
         self._composed: DictConfig | None = None
         self._answers: dict[tuple[str, ...], Exception | None] = {}
@@ -101,9 +103,19 @@ class Session:
         register_resolvers(Path.cwd() if primary.given else primary.folder)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Clear Hydra's globals."""
-        GlobalHydra.instance().clear()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Clear Hydra's globals. An error that leaves the block and names a key gets the place that set it.
+
+        Raises:
+            ConfigError: Stands for a target that can't be built.
+        """
+        try:
+            if not self._is_tried and isinstance(error, TargetError):
+                raise self._shown(self._placed(error)) from error
+            if not self._is_tried and isinstance(error, ConfigError):
+                self._add_place(error)
+        finally:
+            GlobalHydra.instance().clear()
 
     def check(self) -> Composed:
         """Compose and check the config; nothing is written.
@@ -204,19 +216,11 @@ class Session:
                     raise
                 raise self._shown(named(explained)) from error
 
-    @contextmanager
-    def placing(self) -> Iterator[None]:
-        """Name the place that set it where a key, a target, or an argument of one is refused while the block runs."""
-        try:
-            yield
-        except TargetError as error:
-            raise self._shown(self._placed(error)) from error
-        except ConfigError as error:
-            from rtrain.config.diagnostics.explain import show_place
+    def _add_place(self, error: ConfigError) -> None:
+        from rtrain.config.diagnostics.explain import show_place
 
-            show_place(self.request, self._schemas, error, self._what_is_wrong_with)
-            self._shown(error)
-            raise
+        show_place(self.request, self._schemas, error, self._what_is_wrong_with)
+        self._shown(error)
 
     def _placed(self, error: TargetError) -> ConfigError:
         from rtrain.config.diagnostics.target_errors import place_target
@@ -238,7 +242,7 @@ class Session:
                 "--multirun",
             )  # what follows has no effect without it
         other = Session(self._config, overrides, self._schemas, self._config_dir, self._project_root, typed)
-        other.trust, other.needs_secrets = self.trust, self.needs_secrets
+        other.trust, other.needs_secrets, other._is_tried = self.trust, self.needs_secrets, True
         try:
             with other:
                 if "--multirun" in typed:

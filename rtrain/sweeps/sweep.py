@@ -71,9 +71,8 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
         if run.storage is not None:
             observer.stage(f"checking {shown(run.storage)}")
             find_sweep(run.storage, trials.folder, observer.notice)
-        with session.placing():
-            sweep = Sweep(trials, observer, starting)
-            sweep.plan()
+        sweep = Sweep(trials, observer, starting)
+        sweep.plan()
         if run.storage is not None:
             patience = run.storage_timeout_seconds
             stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))

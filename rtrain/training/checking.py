@@ -27,7 +27,7 @@ def check_session(
         observer.notice(notice)
     if not with_data:
         return None
-    with session.placing(), composed.redact.cleaning():
+    with composed.redact.cleaning():
         job, *_ = check_whole_job(composed, observer)
         for notice in job.notices:
             observer.notice(notice)

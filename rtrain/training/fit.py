@@ -76,7 +76,7 @@ def fit_session(
     for notice in composed.notices:
         observer.notice(notice)
     resumption = find_resumption(composed, resumed, observer.notice)
-    with session.placing(), prepared(composed, observer, cluster) as ready:
+    with prepared(composed, observer, cluster) as ready:
         run_dir = None if resumption is None else resumption.run_dir
         with named_errors(run_dir or composed.run_dir):
             return session.run(lambda _, run_dir: train_prepared(ready, run_dir, observer, resumption), run_dir)

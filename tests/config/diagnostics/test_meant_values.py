@@ -26,13 +26,10 @@ def check(words: tuple[str, ...]) -> None:
     """Check a config, and what it has built as its trainer does."""
     with Session(words[0], words[1:], schemas()) as session:
         composed = session.check()
-        with session.placing():
-            for part, count in (("model", 0), ("optimizer", 1), ("loss", 0), ("scheduler", 1)):
-                node = getattr(composed.conf.trainer, part, None)
-                if node and "_target_" in node:
-                    composed.builder.check_node(
-                        node, f"trainer.{part}", provided=("params", "optimizer"), num_args=count
-                    )
+        for part, count in (("model", 0), ("optimizer", 1), ("loss", 0), ("scheduler", 1)):
+            node = getattr(composed.conf.trainer, part, None)
+            if node and "_target_" in node:
+                composed.builder.check_node(node, f"trainer.{part}", provided=("params", "optimizer"), num_args=count)
 
 
 def refused(*words: str) -> str:
@@ -194,10 +191,8 @@ def test_null_is_no_text(word):
 
 
 def test_a_key_that_a_message_names_later_is_shown_too():
-    with Session("mlp", ["dataset.split.test=0.5"], schemas()) as session:
-        session.check()
-        with pytest.raises(ConfigError) as caught, session.placing():
-            raise ConfigError("t.csv: dataset.split leaves nothing.", "Less.")
+    with pytest.raises(ConfigError) as caught, Session("mlp", ["dataset.split.test=0.5"], schemas()):
+        raise ConfigError("t.csv: dataset.split leaves nothing.", "Less.")
     assert str(caught.value).splitlines()[1:3] == ["    rtrain fit mlp dataset.split.test=0.5", f"{'^':>20}{'^' * 21}"]
 
 

@@ -542,11 +542,7 @@ def test_another_optimizer_drops_what_the_files_give_to_theirs():
     attempt = "try: rtrain fit jax optimizer._target_=optax.sgd '~trainer.optimizer.weight_decay'"
     assert attempt in refused("jax", "optimizer=sgd")
     error = TargetError("trainer.optimizer.weight_decay", "optax.sgd has no argument 'weight_decay'")
-    with (
-        pytest.raises(ConfigError) as caught,
-        Session("jax", ["optimizer._target_=optax.sgd"], schemas()) as session,
-        session.placing(),
-    ):
+    with pytest.raises(ConfigError) as caught, Session("jax", ["optimizer._target_=optax.sgd"], schemas()):
         raise error
     assert attempt in str(caught.value)
 
