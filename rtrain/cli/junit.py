@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 if TYPE_CHECKING:
     from rtrain.smoke import Outcome
 
-KINDS = {"missed": "failure", "wrong": "error", "skipped": "skipped"}
+XML_ELEMENTS = {"missed": "failure", "wrong": "error", "skipped": "skipped"}
 """What stands in the test case of an outcome that did not pass, by its status."""
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 NOT_XML = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -22,7 +22,7 @@ def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
     """Write one test case for each outcome; what a training printed stands in it as ``system-err``."""
     counts = {
         "tests": len(outcomes),
-        **{name: sum(KINDS.get(one.status) == kind for one in outcomes) for name, kind in COUNTED.items()},
+        **{name: sum(XML_ELEMENTS.get(one.status) == kind for one in outcomes) for name, kind in COUNTED.items()},
     }
     seconds = sum(outcome.seconds for outcome in outcomes)
     attributes = {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.3f}"}
@@ -42,7 +42,7 @@ def _add_case(suite: Element, outcome: Outcome) -> None:
     if outcome.status == "passed":
         SubElement(case, "system-out").text = told
     else:
-        SubElement(case, KINDS[outcome.status], {"message": told.partition("\n")[0]}).text = told
+        SubElement(case, XML_ELEMENTS[outcome.status], {"message": told.partition("\n")[0]}).text = told
     if outcome.output:
         SubElement(case, "system-err").text = _clean(outcome.output)
 

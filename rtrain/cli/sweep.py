@@ -58,9 +58,9 @@ def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
 
 def resume_sweep(folder: Path, overrides: Sequence[str], *, trust: bool) -> None:
     """Resume a sweep, then exit with the code of its outcome."""
-    from rtrain.sweeps.record.folder import resuming_session
+    from rtrain.sweeps.record.folder import resuming_sweep
 
-    with resuming_session(folder, overrides, trust=trust) as session:
+    with resuming_sweep(folder, overrides, trust=trust) as session:
         train_sweep(session, folder.absolute())
 
 

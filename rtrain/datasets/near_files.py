@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from rtrain.config.did_you_mean import did_you_mean
-from rtrain.config.files.data_files import KINDS
+from rtrain.config.files.data_files import ENDINGS as OF_TABLES
 
 ENDINGS = {
-    **{ending: kind for kind, endings in KINDS.items() for ending in endings},
+    **{ending: kind for kind, endings in OF_TABLES.items() for ending in endings},
     **dict.fromkeys((".npz", ".npy"), "numpy"),
     **dict.fromkeys((".tfrecord", ".tfrecords"), "tfrecord"),
     **dict.fromkeys((".png", ".jpg", ".jpeg"), "images"),

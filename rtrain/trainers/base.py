@@ -18,7 +18,7 @@ from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, OwnRow
 from rtrain.trainers.worker import Worker
 
 if TYPE_CHECKING:
-    from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+    from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 
 TrainLoop = Callable[[Worker], None]
 """Trains on one worker until it is done or all ranks agree to stop; the same in a Ray worker and in the driver."""
@@ -116,7 +116,7 @@ class TrainerPlugin:
     """Files, as patterns, by which the checkpoint of a train loop is known to hold a model of this framework, the usual
     one of Ray's callback first: ``load_model`` in the package's ``reported.py`` gets the file."""
 
-    watched: ClassVar[tuple[Watched, ...]] = ()
+    watched: ClassVar[tuple[TrainingFunction, ...]] = ()
     """Functions of the framework that train: a train loop, of any trainer, whose workers call one fails unless they are
     joined."""
 

@@ -19,7 +19,7 @@ import pytest
 import rtrain
 from rtrain.config.calls.call import Call
 from rtrain.displays.notebook import WarningObserver
-from rtrain.sweeps.record.folder import resuming_session
+from rtrain.sweeps.record.folder import resuming_sweep
 from rtrain.training.fit import SilentObserver
 
 QUICK = {"num_workers": 0, "epochs": 2, "dataset.limit": 100}
@@ -173,7 +173,7 @@ def test_what_a_mapping_trains_can_be_trained_again_by_a_command_and_its_sweep_b
     assert command == ["rtrain", "fit"]
     assert rtrain.fit(place).manifest.config_hash == single.manifest.config_hash
     first = rtrain.sweep(config, lr=rtrain.choice(0.1))
-    with pytest.raises(rtrain.ConfigError, match="call"), resuming_session(first.path, ()):
+    with pytest.raises(rtrain.ConfigError, match="call"), resuming_sweep(first.path, ()):
         pass
     assert len(rtrain.sweep(config, lr=rtrain.choice(0.1, 0.01)).trials) == 2
     assert len(list(Path("runs").glob("*-sweep-*"))) == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtrain.config.files.data_files import KINDS, TABLES
+from rtrain.config.files.data_files import ENDINGS, TABLES
 from rtrain.datasets.files import existing_path, files_at, files_by_split, files_fingerprint
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.tables.formats.csv import CsvFormat
@@ -123,14 +123,14 @@ def test_the_fingerprint_sees_a_changed_file(tmp_path):
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("read", TABLES)
 def test_a_table_of_another_format_leads_to_its_dataset(kind, read, packed, tmp_path):
-    for ending in KINDS[kind]:
+    for ending in ENDINGS[kind]:
         write(tmp_path, f"rows{ending}{packed}")
         text = str(tmp_path / f"rows{ending}{packed}")
         if kind == read:
-            assert [file.name for file in files_at(text, KINDS[read])] == [f"rows{ending}{packed}"]
+            assert [file.name for file in files_at(text, ENDINGS[read])] == [f"rows{ending}{packed}"]
         else:
             with pytest.raises(
                 DatasetError,
                 match=f"is a {ending}{packed} file, and dataset={read} can't read it.\ntry: dataset={kind}",
             ):
-                files_at(text, KINDS[read])
+                files_at(text, ENDINGS[read])

@@ -11,7 +11,7 @@ from rtrain.cli.runs.arguments import Run
 from rtrain.process.terminal import say
 from rtrain.text.printable import printable
 
-HARMLESS = ("unfinished", "extra")
+LEFTOVERS = ("unfinished", "extra")
 """Problems that lose nothing."""
 
 
@@ -29,7 +29,7 @@ def verify(run: Run) -> None:
     found = verify_stored(stored_run(run)) if is_url(run) else verify_run(find_run(run))
     for finding in found:
         say(printable(str(finding)))  # a line each, whatever files are called
-    lost = [finding for finding in found if finding.problem not in HARMLESS]
+    lost = [finding for finding in found if finding.problem not in LEFTOVERS]
     say(f"{run}: {len(lost) or 'nothing'} lost" + (f", {len(found) - len(lost)} to note" if found else ""))
     if lost:
         raise typer.Exit(1)

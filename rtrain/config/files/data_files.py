@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-KINDS = {
+ENDINGS = {
     "csv": (".csv", ".tsv", ".tab", ".data"),
     "parquet": (".parquet", ".pq"),
     "json": (".json", ".jsonl", ".ndjson"),
@@ -22,7 +22,7 @@ NOT_UNPACKED = (".xz", ".zip", ".7z", ".lz4", ".br", ".lzma", ".rar")
 def kind_of(file: str) -> str | None:
     """Return the dataset that reads files of this name, also compressed; None if it is not a data file."""
     suffixes = PurePath(file).suffixes
-    return next((kind for kind, endings in KINDS.items() if set(endings) & set(suffixes[-2:])), None)
+    return next((kind for kind, endings in ENDINGS.items() if set(endings) & set(suffixes[-2:])), None)
 
 
 def words_for(file: str, has_label: bool = False) -> list[str] | None:

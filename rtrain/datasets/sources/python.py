@@ -26,7 +26,7 @@ TEXT_TASKS = ("token-classification", "language-modeling")
 TEXTS = ("auto", "classification", "regression", *TEXT_TASKS)
 """What can be learned from texts."""
 OPTIONAL = ("weight", "group", "base_margin")
-KINDS = "a pandas or polars frame, an Arrow table, a Ray Dataset, a torch dataset of (x, y), or {x: ..., y: ...}"
+ACCEPTED = "a pandas or polars frame, an Arrow table, a Ray Dataset, a torch dataset of (x, y), or {x: ..., y: ...}"
 
 
 @dataclass(kw_only=True)
@@ -212,7 +212,9 @@ def _is_listed(found: Any) -> bool:
 
 
 def _unknown(found: Any, conf: FunctionConf) -> DatasetError:
-    return DatasetError(f"{conf.function} returns a {type(found).__name__}.", f"Return {KINDS}; or one for each split.")
+    return DatasetError(
+        f"{conf.function} returns a {type(found).__name__}.", f"Return {ACCEPTED}; or one for each split."
+    )
 
 
 def _table(found: Any) -> pa.Table | None:
@@ -246,7 +248,7 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
     try:
         return pa.table({name: pa.array(values) for name, values in arrays.items()})
     except (pa.ArrowException, TypeError) as error:
-        raise DatasetError(f"{conf.function}: its arrays can't form a table: {error}", f"Return {KINDS}.") from error
+        raise DatasetError(f"{conf.function}: its arrays can't form a table: {error}", f"Return {ACCEPTED}.") from error
 
 
 def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:
@@ -256,7 +258,7 @@ def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:
     rows = [found[index] for index in range(len(found))]
     if not rows or any(not isinstance(row, tuple | list) or len(row) != 2 for row in rows):
         message = f"{conf.function} returns a {type(found).__name__} whose items are not pairs (x, y)."
-        raise DatasetError(message, f"Return {KINDS}.")
+        raise DatasetError(message, f"Return {ACCEPTED}.")
     try:
         x, y = (np.stack([np.asarray(row[part]) for row in rows]) for part in (0, 1))
     except ValueError as error:

@@ -81,7 +81,7 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
         yield
 
 
-def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:
+def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:
     """Return the session of a sweep's own command with changes.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 from rtrain.trainers.worker import Worker
 
 
@@ -30,5 +30,7 @@ def _is_joined(*_: Any, **__: Any) -> bool:
 
 
 WATCHED = (
-    Watched("optax._src.update", "apply_updates", "jax", _is_joined, "jax.distributed.initialize", by_itself=True),
+    TrainingFunction(
+        "optax._src.update", "apply_updates", "jax", _is_joined, "jax.distributed.initialize", by_itself=True
+    ),
 )

@@ -15,7 +15,7 @@ from rtrain.trainers.loops.boosting.rounds import Rounds
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
 from rtrain.trainers.loops.callbacks.build import build_callbacks, check_callbacks
 
-KINDS = (WorkerCallback, Callable)
+CALLBACK_TYPES = (WorkerCallback, Callable)
 
 
 def check_own(nodes: Sequence[Any], builder: Builder) -> None:
@@ -24,7 +24,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     Raises:
         ConfigError: Names the callback.
     """
-    for where, _, kind in check_callbacks(nodes, builder, KINDS):
+    for where, _, kind in check_callbacks(nodes, builder, CALLBACK_TYPES):
         if kind is lightgbm.early_stopping:
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
             raise ConfigError(f"{where}: rtrain stops early itself.", hint)
@@ -32,7 +32,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
 
 def build_own(nodes: Sequence[Any], builder: Builder, rounds: Rounds) -> tuple[list[WorkerCallback], list[Any]]:
     """Build the callbacks of a config; return rtrain's, and those for ``lightgbm.train``."""
-    made = build_callbacks(nodes, builder, KINDS)
+    made = build_callbacks(nodes, builder, CALLBACK_TYPES)
     own = [one for one in made if isinstance(one, WorkerCallback)]
     done = rounds.progress.step
     return own, [OfLightGBM(one, done, rounds) for one in made if not isinstance(one, WorkerCallback)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 
 
 class World(LoopWorld):
@@ -24,4 +24,4 @@ def _is_joined(booster: Any, *_: Any, **__: Any) -> bool:
 
 
 JOINS = "ray.train.lightgbm.get_network_params(), among its parameters"
-WATCHED = (Watched("lightgbm.basic", "Booster.update", "lightgbm", _is_joined, JOINS),)
+WATCHED = (TrainingFunction("lightgbm.basic", "Booster.update", "lightgbm", _is_joined, JOINS),)

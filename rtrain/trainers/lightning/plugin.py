@@ -7,7 +7,7 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
-from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 from rtrain.trainers.trained import LoadedCheckpoint, OwnRows
 
 
@@ -25,8 +25,8 @@ class Plugin(TrainerPlugin):
     requires = ("lightning",)
     reported = ("checkpoint.ckpt", "*.ckpt")
     watched = (
-        Watched("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
-        Watched("pytorch_lightning.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
+        TrainingFunction("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
+        TrainingFunction("pytorch_lightning.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
     )
     callback_packages = ("lightning", "pytorch_lightning")
     hints = (

@@ -14,7 +14,7 @@ from typing import Any
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 from rtrain.trainers.tensorflow import environment
 from rtrain.trainers.worker import Worker
 
@@ -102,7 +102,9 @@ def _is_keras_joined(*_: Any, **__: Any) -> bool:
 JOINS = "tf.distribute.MultiWorkerMirroredStrategy"
 OF_JAX = "jax.distributed.initialize"
 WATCHED = (
-    Watched("tf_keras.src.optimizers.optimizer", "Optimizer.apply_gradients", "keras", _is_joined, JOINS),
-    Watched("keras.src.optimizers.base_optimizer", "BaseOptimizer.apply", "keras", _is_keras_joined, JOINS),
-    Watched("keras.src.optimizers.base_optimizer", "BaseOptimizer.stateless_apply", "keras", _is_keras_joined, OF_JAX),
+    TrainingFunction("tf_keras.src.optimizers.optimizer", "Optimizer.apply_gradients", "keras", _is_joined, JOINS),
+    TrainingFunction("keras.src.optimizers.base_optimizer", "BaseOptimizer.apply", "keras", _is_keras_joined, JOINS),
+    TrainingFunction(
+        "keras.src.optimizers.base_optimizer", "BaseOptimizer.stateless_apply", "keras", _is_keras_joined, OF_JAX
+    ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 from rtrain.trainers.worker import Worker
 
 
@@ -43,5 +43,7 @@ def _is_joined(*_: Any, **__: Any) -> bool:
 
 
 WATCHED = (
-    Watched("torch.optim.optimizer", "Optimizer.__init__", "torch", _is_joined, "torch.distributed", by_itself=True),
+    TrainingFunction(
+        "torch.optim.optimizer", "Optimizer.__init__", "torch", _is_joined, "torch.distributed", by_itself=True
+    ),
 )

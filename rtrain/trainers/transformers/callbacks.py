@@ -14,7 +14,7 @@ from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.build import KEY, check_callbacks
 from rtrain.trainers.transformers.config import Conf
 
-KINDS = (WorkerCallback, TrainerCallback)
+CALLBACK_TYPES = (WorkerCallback, TrainerCallback)
 CALLED = (
     *("on_init_end", "on_train_begin", "on_epoch_begin", "on_step_begin", "on_step_end", "on_epoch_end"),
     *("on_evaluate", "on_save", "on_train_end"),
@@ -34,7 +34,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     Raises:
         ConfigError: Names the callback, and what to use instead.
     """
-    for key, target, kind in check_callbacks(nodes, builder, KINDS):
+    for key, target, kind in check_callbacks(nodes, builder, CALLBACK_TYPES):
         if not isinstance(kind, type) or not issubclass(kind, TrainerCallback):
             continue
         where = f"{key}: {target}"

@@ -28,7 +28,7 @@ from rtrain.trainers.torch.optimization.finite import are_finite, non_finite, we
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
-from rtrain.trainers.transformers.callbacks import KINDS, OfTransformers, shown_arguments
+from rtrain.trainers.transformers.callbacks import CALLBACK_TYPES, OfTransformers, shown_arguments
 from rtrain.trainers.transformers.inputs import Inputs
 from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
@@ -171,7 +171,7 @@ class TransformersLearner(Learner):
         model, optimizer = self.learned()
         parts = {"model": model, "processing_class": self._tokenizer, "optimizer": optimizer}
         parts["lr_scheduler"] = self._schedule
-        made = build_callbacks(self._conf.callbacks, worker.builder, KINDS)
+        made = build_callbacks(self._conf.callbacks, worker.builder, CALLBACK_TYPES)
         return [
             one if isinstance(one, WorkerCallback) else OfTransformers(one, arguments, parts, worker.notice)
             for one in made

@@ -12,7 +12,7 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_callbacks
 
-KINDS = (WorkerCallback, TrainingCallback)
+CALLBACK_TYPES = (WorkerCallback, TrainingCallback)
 
 
 def check_own(nodes: Sequence[Any], builder: Builder) -> None:
@@ -21,7 +21,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     Raises:
         ConfigError: Names the callback.
     """
-    for where, _, kind in check_callbacks(nodes, builder, KINDS):
+    for where, _, kind in check_callbacks(nodes, builder, CALLBACK_TYPES):
         if isinstance(kind, type) and issubclass(kind, EarlyStopping):
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
             raise ConfigError(f"{where}: rtrain stops early itself.", hint)
@@ -29,7 +29,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
 
 def build_own(nodes: Sequence[Any], builder: Builder) -> list[WorkerCallback]:
     """Build the callbacks of a config, XGBoost's too."""
-    made = build_callbacks(nodes, builder, KINDS)
+    made = build_callbacks(nodes, builder, CALLBACK_TYPES)
     return [one if isinstance(one, WorkerCallback) else OfXGBoost(one) for one in made]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rtrain.trainers.loops.custom.world import LoopWorld, Watched
+from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
 
 
 class World(LoopWorld):
@@ -19,6 +19,8 @@ def _is_joined(*_: Any, **__: Any) -> bool:
 
 
 WATCHED = tuple(
-    Watched("xgboost.core", name, "xgboost", _is_joined, "xgboost.collective.CommunicatorContext", by_itself=True)
+    TrainingFunction(
+        "xgboost.core", name, "xgboost", _is_joined, "xgboost.collective.CommunicatorContext", by_itself=True
+    )
     for name in ("Booster.update", "Booster.boost")
 )

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.custom.shards.turns import Board
-from rtrain.trainers.loops.custom.world import Frameworks, Watched
+from rtrain.trainers.loops.custom.world import Frameworks, TrainingFunction
 from rtrain.trainers.worker import Worker
 
 
@@ -48,7 +48,7 @@ def one_model(worker: Worker, framework: str, frameworks: Frameworks) -> Iterato
         sys.meta_path.remove(finder)
 
 
-def _watch(module: ModuleType, watched: Sequence[tuple[Watched, Callable[[], None]]]) -> None:
+def _watch(module: ModuleType, watched: Sequence[tuple[TrainingFunction, Callable[[], None]]]) -> None:
     for one, train_alone in (found for found in watched if found[0].module == module.__name__):
         *path, name = one.name.split(".")
         owner = functools.reduce(lambda inner, part: getattr(inner, part, None), path, cast(Any, module))
@@ -57,7 +57,7 @@ def _watch(module: ModuleType, watched: Sequence[tuple[Watched, Callable[[], Non
             setattr(owner, name, _watched(trains, one, train_alone))
 
 
-def _watched(trains: Callable[..., Any], one: Watched, train_alone: Callable[[], None]) -> Callable[..., Any]:
+def _watched(trains: Callable[..., Any], one: TrainingFunction, train_alone: Callable[[], None]) -> Callable[..., Any]:
     alone = False
 
     @functools.wraps(trains)
@@ -72,7 +72,7 @@ def _watched(trains: Callable[..., Any], one: Watched, train_alone: Callable[[],
     return checked
 
 
-def _train_alone(worker: Worker, framework: str, trainer: str, one: Watched) -> None:
+def _train_alone(worker: Worker, framework: str, trainer: str, one: TrainingFunction) -> None:
     """Note that this worker trains alone with what a trainer watches.
 
     Raises:

@@ -16,7 +16,7 @@ Frameworks = Callable[[], Iterable[tuple[str, TrainerPlugin]]]
 
 
 @dataclass(frozen=True)
-class Watched:
+class TrainingFunction:
     """A function that trains: where several workers call it that are not joined, each would train a separate model."""
 
     module: str

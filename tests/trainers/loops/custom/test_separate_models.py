@@ -9,7 +9,7 @@ import pytest
 
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.custom.separate_models import one_model
-from rtrain.trainers.loops.custom.world import Watched
+from rtrain.trainers.loops.custom.world import TrainingFunction
 from rtrain.trainers.registry import plugins
 
 SOURCE = """
@@ -34,7 +34,7 @@ def framework(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "a_framework", raising=False)
     joined = []
-    watched = Watched("a_framework", "Booster.update", "a_framework", lambda _: bool(joined), "joining")
+    watched = TrainingFunction("a_framework", "Booster.update", "a_framework", lambda _: bool(joined), "joining")
     plugin = SimpleNamespace(watched=(watched,))
     yield SimpleNamespace(joined=joined, frameworks=lambda: [("a_framework", plugin)])
     sys.modules.pop("a_framework", None)
