@@ -313,6 +313,9 @@ class Source(ABC):
     """Dataclass of the keys where all rows are read with the columns that the data has: for ``load_whole``. None: the
     rows have ``x`` and ``y``, and ``Conf`` serves."""
 
+    table_format: ClassVar[type | None] = None
+    """The ``TableFormat`` of the files that it reads; None: they are not tables with a column for the label."""
+
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the source to work."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
+from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
-from rtrain.datasets.tables.formats.json import JsonFormat
-from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.first_config.columns import Column, columns_of
@@ -101,8 +100,10 @@ def _table_at(path: str) -> tuple[str, Path]:
 
 
 def _reading(source: str, keys: Mapping[str, Any]) -> TableFormat:
-    formats: dict[str, Callable[..., TableFormat]] = {"csv": CsvFormat, "parquet": ParquetFormat, "json": JsonFormat}
-    return formats[source](**keys)
+    kind = load_source(source).table_format
+    assert kind is not None
+    made: TableFormat = kind(**keys)
+    return made
 
 
 def _without_header(path: str, first: Sequence[str], label: str | None) -> ConfigError:

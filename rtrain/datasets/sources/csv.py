@@ -104,6 +104,7 @@ class Csv(Source):
 
     Conf = CsvConf
     WholeConf = WholeCsvConf
+    table_format = CsvFormat
 
     def load(self, conf: CsvConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""

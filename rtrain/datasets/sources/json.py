@@ -25,6 +25,7 @@ class Json(Source):
 
     Conf = JsonConf
     WholeConf = WholeFilesConf
+    table_format = JsonFormat
 
     def load(self, conf: JsonConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""

@@ -32,6 +32,7 @@ class Parquet(Source):
 
     Conf = ParquetConf
     WholeConf = WholeFilesConf
+    table_format = ParquetFormat
 
     def load(self, conf: ParquetConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
