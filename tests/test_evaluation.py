@@ -46,6 +46,17 @@ def test_other_rows_are_weighed_by_their_column_or_alike(weighted):
     assert rtrain.evaluate(run.path, [*bare, "dataset.weight=null"]) == alike
 
 
+def test_a_split_is_weighed_alike_where_the_weight_is_taken_back(weighted):
+    run, root = weighted
+    alike = rtrain.evaluate(run.path, ["dataset.weight=null"])
+    assert alike["num_rows"] == 40
+    assert alike["rmse"] != pytest.approx(rtrain.evaluate(run.path)["rmse"])
+    rows = np.loadtxt(root / "rows.csv", delimiter=",", skiprows=1)
+    rows[:, 2] = 1
+    np.savetxt(root / "ones.csv", rows, "%.6f", ",", header="x,y,w", comments="")
+    assert rtrain.evaluate(run.path, [f"dataset.path={root}/ones.csv"], split="test") == alike
+
+
 @pytest.mark.parametrize("task", ["classification", "regression", "ranking"])
 def test_a_weight_of_two_counts_as_two_rows(task):
     rng = np.random.default_rng(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import opened_call
 from rtrain.config.calls.overrides import Overrides
+from rtrain.errors import ConfigError
 from rtrain.evaluation import measure
 from rtrain.history.references import find_model
 from rtrain.prediction import predicted_table, write_predictions
@@ -110,6 +111,10 @@ def predict(
         ConfigError: An override is wrong, or the data lacks a column.
         PredictionError: The model, or a worker, failed.
     """
+    if not isinstance(output, str | os.PathLike | None):
+        raise ConfigError(
+            f"output must be a path or None, not {output!r}.", "Name the overrides: rtrain.predict(run, overrides=...)"
+        )
     with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides, short) as call:
         found = find_model(call.place)
         if output is None:

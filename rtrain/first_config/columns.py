@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.tables.categories import (
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FEATURE, NAME, LEFT_OUT = "feature", "names rows", "left out"
 _ID = re.compile(r"(.*[_ ])?([iI][dD]|index|number|[nN][or])|.*I[dD]")
 """Names of columns whose whole numbers name rows, if all differ."""
+_QUERY = re.compile(r"q(uery)?([_ ]?id)?|qid", re.IGNORECASE)
+"""Names of columns whose equal values usually make a query of a ranking."""
 _SENTINEL = re.compile("-?99+")
 """Numbers that stand for a missing value in old files."""
 MOST_SHOWN = 4
@@ -59,7 +61,9 @@ class Column:
 def columns_of(table: pa.Table) -> Iterator[Column]:
     """Yield what is in each column of a table."""
     for name in table.column_names:
-        yield _column(name, table[name])
+        found = _column(name, table[name])
+        is_query = found.use == FEATURE and _QUERY.fullmatch(name) is not None
+        yield replace(found, note=f"to learn a ranking: task: ranking, group: {name}") if is_query else found
 
 
 def _column(name: str, values: pa.ChunkedArray) -> Column:

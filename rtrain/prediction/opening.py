@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import load_source
-from rtrain.datasets.tables.predict_rows import load_as_trained
+from rtrain.datasets.tables.predict_rows import load_as_trained, spec_of
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.opened_model import OWN_COLUMNS, composed_of, open_model, sections_of
 from rtrain.prediction.raw_columns import UNKNOWN, open_raw_rows
@@ -108,16 +108,23 @@ class Opened:
         if not self.other_data:
             message = "makes different splits than in training: the model may have seen their rows"
             self.refuse(CHOOSING, message, "Remove it, or use other data.")
-        dataset = load_as_trained(self.source, self.conf.dataset, self._encoding)
+        dataset = load_as_trained(self.source, self._conf_of_split(), self._encoding)
         _check_same(dataset.info, self.info)
-        found = json.loads(to_json(dataset.encoding))
+        found = _preparation(dataset.encoding)
         # Of an older checkpoint, what it knows has to agree.
-        if any(found.get(key) != value for key, value in json.loads(to_json(self._encoding)).items()):
+        if any(found.get(key) != value for key, value in _preparation(self._encoding).items()):
             message = f"{dataset.info.name} would be prepared from its own train rows, not as in training."
             raise ConfigError(
                 message, "Don't choose a split: then all its rows are read as in training, if its source supports it."
             )
         return SplitRows(_chosen(dataset, split))
+
+    def _conf_of_split(self) -> Any:
+        """Return what reads a split: a column that is the weight no longer does not become a feature."""
+        conf = self.conf.dataset
+        if "dataset.weight" not in self._words or not isinstance(conf, ColumnsConf) or conf.features is not None:
+            return conf
+        return replace(conf, features=list(spec_of(self._encoding, conf).inputs))
 
     def _reader(self) -> RowReader | None:
         try:
@@ -173,6 +180,12 @@ def open_checkpoint(
         _source=None if dataset is None else load_source(dataset["type"], builder),
         _encoding=about.encoding,
     )
+
+
+def _preparation(encoding: Any) -> dict[str, Any]:
+    """Return how rows become what the model takes, as plain data: the weight is no part of it."""
+    found: dict[str, Any] = json.loads(to_json(encoding))
+    return {**found, "roles": {**found["roles"], "weight": None}} if "roles" in found else found
 
 
 def _has_local_files(about: CheckpointMetadata) -> bool:

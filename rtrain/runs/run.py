@@ -34,12 +34,16 @@ class Run:
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
-        """Read the run directory ``path``.
+        """Read a run.
+
+        Args:
+            path: Its run directory; a text may also be a short name, ``last`` say, as commands take it.
 
         Raises:
             RtrainError: It is not a run directory.
         """
-        return cls(Path(path), read_manifest(Path(path)))
+        folder = Path(import_module("rtrain.history.references").find_newest(path) if isinstance(path, str) else path)
+        return cls(folder, read_manifest(folder))
 
     @property
     def status(self) -> str:

@@ -47,12 +47,18 @@ def test_a_run_stands_for_its_path(run):
     assert rtrain.load_checkpoint(run).path == run.best_checkpoint
 
 
+def test_overrides_in_the_place_of_the_output_are_named(run):
+    with pytest.raises(rtrain.ConfigError, match=r"a path or None, not \['dataset.limit=3'\]\.\n.*overrides="):
+        rtrain.predict(run, ["dataset.limit=3"])
+
+
 def test_short_names_work_wherever_a_run_is_expected(run, folder, monkeypatch):
     (folder / "elsewhere" / "runs" / "mlp").mkdir(parents=True)
     shutil.copytree(run.path, folder / "elsewhere" / "runs" / "mlp" / run.path.name)
     monkeypatch.chdir(folder / "elsewhere")
     assert rtrain.evaluate("last") == rtrain.evaluate(run)
     assert rtrain.load_checkpoint("last").path.name == run.best_checkpoint.name
+    assert rtrain.Run.load("last").manifest.run_id == run.manifest.run_id
     assert rtrain.load_checkpoint("best:mlp").path.name == run.best_checkpoint.name
 
 

@@ -154,6 +154,13 @@ def test_a_file_of_other_rows_beside_it_is_taken_and_one_without_labels_is_told_
     assert prepare("mine.yaml").info.num_rows["val"] == ROWS
 
 
+def test_a_column_called_as_queries_are_leads_to_a_ranking():
+    write({"qid": [row // 5 for row in range(60)], "a": np.arange(60) % 7, "y": np.arange(60) % 3}, "csv")
+    assert run(["init", "--dataset", "table.csv", "--label", "y"]) == 0
+    assert "(to learn a ranking: task: ranking, group: qid)" in Path("table.yaml").read_text()
+    assert prepare("table.yaml", ["dataset.task=ranking", "dataset.group=qid"]).info.task == "ranking"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_file_without_a_header_gets_names(seed, capsys):
     draw = np.random.default_rng(seed)

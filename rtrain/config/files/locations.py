@@ -189,12 +189,15 @@ def _missing(config: str, path: Path, overrides: Sequence[str]) -> ConfigError:
     if yml.exists():
         return _wrong_suffix(str(yml), yml)
     folder = path.parent
+    missing = f"{config} doesn't exist" + ("" if folder.is_dir() else f": there is no folder {folder}") + "."
+    if (builtin_config_dir() / path.name).is_file():
+        return ConfigError(missing, "  " + _to_type("rtrain", "fit", path.stem, *overrides))
     if not folder.is_dir():
-        return ConfigError(f"{config} doesn't exist: there is no folder {folder}.")
+        return ConfigError(missing)
     names = [one.name for one in sorted(folder.glob("*.yaml"))]
     near = closest(path.name, names)
     hint = _listing(folder) if near is None else "  " + _to_type("rtrain", "fit", folder / near, *overrides)
-    return ConfigError(f"{config} doesn't exist.", hint)
+    return ConfigError(missing, hint)
 
 
 def _listing(folder: Path) -> str:

@@ -7,6 +7,9 @@ from rtrain.trainers.loops.auto import AUTO, dataset_of, evaluated_split
 from rtrain.trainers.loops.directions import monitored
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 
+WITH_TEST = "'dataset.split={val: 0.1, test: 0.2}'"
+"""A share for val alone would leave no test split where that is a share too."""
+
 
 def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:
     """Return the notice that ``auto`` has the best checkpoint chosen on the test split; nothing where it is not.
@@ -24,6 +27,10 @@ def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:
 
 def notice(job: Job) -> str:
     """Return the notice, with the key that makes a val split where the dataset has one."""
+    said = "the best checkpoint is chosen on the split 'test', which makes its metrics optimistic"
     splits = getattr(job.conf.dataset, "split", None)
-    hint = "; to use another split: dataset.split.val=0.1" if hasattr(splits, "val") else ""
-    return f"the best checkpoint is chosen on the split 'test', which makes its metrics optimistic{hint}"
+    if splits is None or not hasattr(splits, "val"):
+        return said
+    if splits.test is not None:
+        return f"{said}; to use another split: dataset.split.val=0.1"
+    return f"{said}; to use another split: {WITH_TEST}, or dataset.split.val=0.1 if the data has test files"

@@ -100,6 +100,8 @@ CASES: dict[str, Wrong] = {
     # the file
     "file_missing": words("configs/digit.yaml"),
     "file_missing_folder": words("confgs/digits.yaml"),
+    "file_missing_folder_builtin": words("confgs/ready.yaml", "lr=0.1"),
+    "file_missing_builtin": words("configs/ready.yaml"),
     "name_missing": words("digit"),
     "name_empty": words(""),
     "file_yml": Wrong(("configs/old.yml",), {"configs/old.yml": HEAD}),
