@@ -183,7 +183,7 @@ def open_checkpoint(
 
 
 def _preparation(encoding: Any) -> dict[str, Any]:
-    """Return how rows become what the model takes, as plain data: the weight is no part of it."""
+    """Return how rows become what the model takes, as plain data, without the weight of rows."""
     found: dict[str, Any] = json.loads(to_json(encoding))
     return {**found, "roles": {**found["roles"], "weight": None}} if "roles" in found else found
 
