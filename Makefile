@@ -15,7 +15,7 @@ demo: .venv/demo
 # time in which others wait for Ray and for processes of their own. Threads of OpenMP that wait for work leave the cores to them: the
 # tests take a fifth less CPU time.
 test: .venv/test lint
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 30 --durations-min 5
 
 test-all: .venv/test lint
 	$(BIN)/python -m pytest -m "slow or not slow"
