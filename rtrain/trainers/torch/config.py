@@ -34,6 +34,18 @@ BLOCKS = Need(
     instead="Recompute them: trainer.strategy_options.activation_checkpointing=1; or shard them: trainer.strategy=fsdp",
     keys=("trainer.strategy", "trainer.strategy_options.activation_checkpointing"),
 )
+TRANSFORMED = Need(
+    met=lambda way: bool(way.trainer.transform or way.trainer.eval_transform),
+    otherwise="no row is transformed",
+    instead="Set trainer.transform",
+    keys=("trainer.transform", "trainer.eval_transform"),
+)
+PREFETCHED = Need(
+    met=lambda way: way.trainer.loader.num_workers > 0,
+    otherwise="the process of training transforms the rows itself",
+    instead="Use other processes: trainer.loader.num_workers=2",
+    keys=("trainer.loader.num_workers",),
+)
 CHANNELS = Need(
     met=lambda way: way.info is None or len(way.info.input_shape) == 3 or bool(way.trainer.transform),
     otherwise="the rows of the dataset aren't images",
@@ -125,6 +137,18 @@ class StrategyConf:
 
 
 @dataclass(kw_only=True)
+class LoaderConf:
+    """What prepares rows for the steps to come."""
+
+    num_workers: Annotated[int, Field(ge=0)] = 0
+    """Processes that transform rows, for each worker, and for each split that is transformed; 0: the process that
+    trains. The numbers stay the same."""
+
+    prefetch: Annotated[int, Field(ge=1)] = 2
+    """Batches that each of these processes prepares ahead."""
+
+
+@dataclass(kw_only=True)
 class Conf(TrainLoopConf, EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
 
@@ -146,6 +170,8 @@ class Conf(TrainLoopConf, EpochsConf):
         schedules_of("scheduler"),
         BLOCKS.of("strategy_options.blocks"),
         CHANNELS.of("channels_last"),
+        TRANSFORMED.of("loader.num_workers"),
+        PREFETCHED.of("loader.prefetch"),
         SHARING.of("strategy"),
         SHARDING.of("strategy_options.reshard_after_forward", "strategy_options.reduce_dtype"),
         SPLITTING.of("strategy_options.tp_size", "strategy_options.tp_plan"),
@@ -185,6 +211,9 @@ class Conf(TrainLoopConf, EpochsConf):
 
     eval_transform: list[dict[str, Any]] = field(default_factory=list)
     """The same for rows that are evaluated or predicted."""
+
+    loader: LoaderConf = field(default_factory=LoaderConf)
+    """Processes that transform rows ahead of training."""
 
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows per worker and backward pass, workers that split layers (``tp``) counted as one; give this or

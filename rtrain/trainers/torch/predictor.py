@@ -16,8 +16,9 @@ from rtrain.trainers.torch.checkpoint.state import AVERAGED, SHARDS, WEIGHTS
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.inputs.loader import Inputs
+from rtrain.trainers.torch.inputs.row_transform import RowTransform
 from rtrain.trainers.torch.inputs.standardize import as_tensor
-from rtrain.trainers.torch.inputs.transforms import RowTransform, transform_of, transformed_info
+from rtrain.trainers.torch.inputs.transforms import transform_of, transformed_info
 from rtrain.trainers.torch.losses.of_tasks import fit_output
 from rtrain.trainers.trained import LoadedCheckpoint
 

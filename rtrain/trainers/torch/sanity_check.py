@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.sanity_check import SanityCheckError, first_rows, is_at_hand, num_tried_rows, tried_model, try_rows
-from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.config import Conf, LoaderConf
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows, single_row
 from rtrain.trainers.torch.inputs.loader import Step
@@ -69,7 +70,8 @@ def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
     """Return rows as training has them; ranks have no need of each other for that."""
     assert worker.dataset is not None, "checked by the plugin"
     alone = TorchRanks(rank=0, size=1, device=device)
-    feed = open_loader(rows, worker.dataset.info, alone, worker.conf, worker.builder, training=True)
+    conf = replace(worker.conf, loader=LoaderConf())  # a single step needs no processes
+    feed = open_loader(rows, worker.dataset.info, alone, conf, worker.builder, training=True)
     count = rows.num_rows
     one = EpochPlan(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
     return next(iter(feed.steps(one)))

@@ -22,7 +22,7 @@ from rtrain.schemas import schemas
 from rtrain.testing.small_data import small_dataset, streamed
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.inputs.transforms import RowTransform
+from rtrain.trainers.torch.inputs.row_transform import RowTransform
 from rtrain.trainers.torch.loop import train, training
 from rtrain.trainers.torch.predictor import load_predictor
 
