@@ -306,7 +306,7 @@ class Keys:
         return None
 
     def _called(self, wrong: str) -> Iterator[Meaning]:
-        """Yield the keys elsewhere with the same last part, those of the same section first."""
+        """Yield the keys elsewhere with the same last part: that of the short name first, then those of the section."""
         section, _, name = wrong.rpartition(".")
         if section and name == "name":  # of what is chosen there; that of a run is another's
             return
@@ -317,7 +317,9 @@ class Keys:
         same = [key for end, key in ends if end in (plain(name), whole)]
         if not is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
             same = [key for key in same if not is_inside(key, "sweep")]
-        same.sort(key=lambda key: (plain(key.rpartition(".")[2]) != whole, not is_inside(key, section), key.count(".")))
+        short = KEYS.get(name)
+        ends_whole = [key for key in same if plain(key.rpartition(".")[2]) == whole]
+        same.sort(key=lambda key: (key not in ends_whole, key != short, not is_inside(key, section), key.count(".")))
         yield from map(Meaning, same)
 
 
