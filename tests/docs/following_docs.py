@@ -33,7 +33,7 @@ recipes, and libraries that take seconds."""
 ABSENT = re.compile(r"s3://|pretrained|smoke:")
 """Data and models that are not there, so that only the config can be checked; and recipes, whose data takes seconds."""
 LENGTH = re.compile(r"(trainer\.)?(max_)?epochs=\d+|sweep\.num_trials=\d+")
-NO_LENGTH = re.compile(r"train_loop|train_function|sklearn|centroid")
+NO_LENGTH = re.compile(r"train_loop|train_function|sklearn|centroid|experiment=")
 NO_ROWS = re.compile(r"train_loop|train_function|datamodule|dataset[=:.](?!.*digits)")
 ROUNDS = re.compile(r"xgboost|lightgbm")
 

@@ -20,6 +20,12 @@ PAGE = """# A page
 defaults: [mlp]
 ```
 
+```yaml
+# @package _global_
+# configs/experiment/own.yaml
+run: {name: own}
+```
+
     $ rtrain fit mlp
     error: it failed
 
@@ -35,10 +41,11 @@ def test_blocks_have_a_place_a_language_and_a_name():
         (3, "shell", "rtrain fit mlp \\", None),
         (5, "shell", "rtrain runs ls", None),
         (8, "yaml", "# own.yaml, next to it", "own.yaml"),
-        (12, "shell", "rtrain fit mlp", None),
-        (17, "text", "a picture", None),
+        (13, "yaml", "# @package _global_", "configs/experiment/own.yaml"),
+        (18, "shell", "rtrain fit mlp", None),
+        (23, "text", "a picture", None),
     ]
-    assert list(blocks_of("page.md", PAGE))[3].shown == "error: it failed\n"
+    assert list(blocks_of("page.md", PAGE))[4].shown == "error: it failed\n"
 
 
 @pytest.mark.parametrize("page", PAGES)
