@@ -60,7 +60,7 @@ def test_no_block_of_a_page_is_missed(page):
             expected += 1
         before = line
     starts = {one.line for one in BLOCKS[page]}
-    assert len([one for one in BLOCKS[page] if one.language in ("yaml", "python")]) == len(fenced)
+    assert len([one for one in BLOCKS[page] if one.language in ("yaml", "python", "bash")]) == len(fenced)
     assert len(starts) == len(BLOCKS[page]) >= expected + len(fenced) - BLANK_LINES.get(page, 0)
 
 
@@ -86,6 +86,9 @@ def test_each_word_that_is_replaced_is_on_the_page(page):
         ("shell", "rm -r runs", "", "no way to run rm"),
         ("yaml", "trainer: {modell: {}}", "", "modell"),
         ("yaml", "# own.yaml\ndefaults: [", "", "ParserError"),
+        ("bash", "if true; rtrain fit mlp", "", "CalledProcessError"),
+        ("bash", 'srun rtrain fit mlp lrr=0.1 run.name="mlp-$JOB" &', "", "there is no key 'lrr'"),
+        ("bash", "ray status", "", "it starts no training"),
         ("python", "import rtrain\nrtrain.fitt('mlp')", "", "fitt"),
         ("text", "a picture", "", "NOT_RUN lacks it"),
     ],
