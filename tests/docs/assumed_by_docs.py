@@ -48,6 +48,7 @@ ASSUMED = {
         base="[resnet]",
     ),
     "docs/configs.md": Assumed(base=NO_MODEL),
+    "docs/export.md": Assumed(before=("rtrain fit sklearn num_workers=0 run.name=forest",)),
     "docs/first-run.md": Assumed(
         words={
             "dataset=mnist dataset.path=DIR": "dataset=mnist dataset.path=mnist",
@@ -121,6 +122,11 @@ DEEPSPEED = "DeepSpeed is not among the packages of the tests"
 NOT_RUN: dict[str, dict[str, str]] = {
     "docs/architecture.md": {"config": FOLDERS},
     "docs/contributing.md": {".venv/bin/pytest tests/datasets -n 2 --dist loadfile": "runs other tests"},
+    "docs/export.md": {
+        'torch.onnx.export(served, (raw,), "towns.onnx", dynamic_shapes=({0: rows},))': (
+            "onnx and onnxscript are not among the packages of the tests"
+        ),
+    },
     "docs/first-run.md": {
         "git clone <this repository> && cd rtrain": INSTALLS,
         "training resnet with torch on digits (1,258 rows) on 1 worker -> runs/resnet/202": (

@@ -18,7 +18,7 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 COMMAND = re.compile(rf"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:{'|'.join(map(re.escape, PROGRAMS))}) .*")
-FILE = re.compile(r"# ([\w./-]+\.\w+)(?:,.*)?\n")
+FILE = re.compile(r"(?:# @package \S+\n)?# ([\w./-]+\.\w+)(?:,.*)?\n")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The name of the file that the block is, as its first line says."""
+        """The name of the file that the block is, as its first line says, or the line after Hydra's package."""
         found = FILE.match(self.text)
         return found[1] if found else None
 

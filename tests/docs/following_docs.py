@@ -10,6 +10,7 @@ import os
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -33,8 +34,10 @@ recipes, and libraries that take seconds."""
 ABSENT = re.compile(r"s3://|pretrained|smoke:")
 """Data and models that are not there, so that only the config can be checked; and recipes, whose data takes seconds."""
 LENGTH = re.compile(r"(trainer\.)?(max_)?epochs=\d+|sweep\.num_trials=\d+")
-NO_LENGTH = re.compile(r"train_loop|train_function|sklearn|centroid")
+NO_LENGTH = re.compile(r"train_loop|train_function|sklearn|centroid|experiment=")
 NO_ROWS = re.compile(r"train_loop|train_function|datamodule|dataset[=:.](?!.*digits)")
+VARIABLE = re.compile(r"\$\{?\w+\}?")
+STARTED = re.compile(r"\brtrain fit (.*?)(?: &)?$", re.MULTILINE)
 ROUNDS = re.compile(r"xgboost|lightgbm")
 
 
@@ -73,6 +76,8 @@ class Follower:
             return True
         if block.language == "yaml":
             return self._train(text)
+        if block.language == "bash":
+            return self._check_script(text)
         assert block.language == "shell", "neither code nor a command: NOT_RUN lacks it, and a reason"
         return all(self._run(part, block.shown) for part in text.replace("\\\n", " ").split(" && "))
 
@@ -88,6 +93,13 @@ class Follower:
         write("section.yaml", text if is_whole else f"defaults: {self._assumed.base}\n{text}")
         command = ["check", "--multirun"] if text.startswith("sweep:") else ["fit"]
         return run_rtrain(possible_here([*command, "section.yaml", *self._assumed.more.split()])) == 0
+
+    def _check_script(self, text: str) -> bool:
+        """Check the syntax of a script, and the trainings that it starts; its variables have some value."""
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+        started = STARTED.findall(VARIABLE.sub("2", text.replace("\\\n", " ")))
+        assert started, "it starts no training"
+        return all(run_rtrain(["check", *shlex.split(words)]) == 0 for words in started)
 
     def _run(self, line: str, shown: str) -> bool:
         """Run a command line; return whether it ended as the page says."""

@@ -20,6 +20,12 @@ PAGE = """# A page
 defaults: [mlp]
 ```
 
+```yaml
+# @package _global_
+# configs/experiment/own.yaml
+run: {name: own}
+```
+
     $ rtrain fit mlp
     error: it failed
 
@@ -35,10 +41,11 @@ def test_blocks_have_a_place_a_language_and_a_name():
         (3, "shell", "rtrain fit mlp \\", None),
         (5, "shell", "rtrain runs ls", None),
         (8, "yaml", "# own.yaml, next to it", "own.yaml"),
-        (12, "shell", "rtrain fit mlp", None),
-        (17, "text", "a picture", None),
+        (13, "yaml", "# @package _global_", "configs/experiment/own.yaml"),
+        (18, "shell", "rtrain fit mlp", None),
+        (23, "text", "a picture", None),
     ]
-    assert list(blocks_of("page.md", PAGE))[3].shown == "error: it failed\n"
+    assert list(blocks_of("page.md", PAGE))[4].shown == "error: it failed\n"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -53,7 +60,7 @@ def test_no_block_of_a_page_is_missed(page):
             expected += 1
         before = line
     starts = {one.line for one in BLOCKS[page]}
-    assert len([one for one in BLOCKS[page] if one.language in ("yaml", "python")]) == len(fenced)
+    assert len([one for one in BLOCKS[page] if one.language in ("yaml", "python", "bash")]) == len(fenced)
     assert len(starts) == len(BLOCKS[page]) >= expected + len(fenced) - BLANK_LINES.get(page, 0)
 
 
@@ -79,6 +86,9 @@ def test_each_word_that_is_replaced_is_on_the_page(page):
         ("shell", "rm -r runs", "", "no way to run rm"),
         ("yaml", "trainer: {modell: {}}", "", "modell"),
         ("yaml", "# own.yaml\ndefaults: [", "", "ParserError"),
+        ("bash", "if true; rtrain fit mlp", "", "CalledProcessError"),
+        ("bash", 'srun rtrain fit mlp lrr=0.1 run.name="mlp-$JOB" &', "", "there is no key 'lrr'"),
+        ("bash", "ray status", "", "it starts no training"),
         ("python", "import rtrain\nrtrain.fitt('mlp')", "", "fitt"),
         ("text", "a picture", "", "NOT_RUN lacks it"),
     ],
