@@ -1,4 +1,4 @@
-"""Rows transformed in processes of their own, some batches before the step that takes them."""
+"""Rows transformed in other processes, some batches before the step that takes them."""
 
 from __future__ import annotations
 
