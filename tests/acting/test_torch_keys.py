@@ -16,6 +16,7 @@ from acting_rows import acts, refused, shown, together
 from acting_run_rows import CALLBACKS, EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
 from acting_tables import KeysAct
 
+PROCESSES = "tests/trainers/torch/test_transform_processes.py"
 NOT_FINITE = "tests/trainers/torch/test_torch_not_finite.py::TestNotFinite"
 BATCHES = ("allow=[acting_probes]", "+trainer.metrics.batches._target_=acting_probes.NumBatches")
 IMAGES = ("allow=[acting_probes]", "dataset=digits", "trainer/model=layout")
@@ -42,6 +43,11 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),
+        *shown(
+            f"{PROCESSES}::test_the_config_says_how_many_processes_prepare_how_many_batches",
+            "trainer.loader.num_workers",
+            "trainer.loader.prefetch",
+        ),
         acts("trainer.global_batch_size=4", on=last_step),
         acts("trainer.accumulate_steps=2", on=last_step),
         *together(

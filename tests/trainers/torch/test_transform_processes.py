@@ -111,6 +111,26 @@ def test_other_random_numbers_go_on_as_if_there_were_no_processes(own_code):
     assert torch.equal(torch.rand(2), expected)
 
 
+@pytest.mark.parametrize(("num_workers", "prefetch"), [(0, 2), (1, 1), (2, 3)])
+def test_the_config_says_how_many_processes_prepare_how_many_batches(num_workers, prefetch):
+    dataset, before, read = small_dataset(), children(), []
+    conf = make_conf(transform=[DROP], loader=LoaderConf(num_workers=num_workers, prefetch=prefetch))
+    alone = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
+    loader = open_loader(dataset.splits["train"], dataset.info, alone, conf, Builder(), training=True)
+
+    class Counting:
+        def batches(self, one):
+            for batch in dataset.splits["train"].batches(one):
+                read.append(len(batch.y))
+                yield batch
+
+    loader._split = Counting()
+    steps = loader.steps(EpochPlan(rank=0, world_size=1, global_batch_size=5, seed=0, shuffle=False))
+    next(steps)
+    assert len(children() - before) == num_workers
+    assert len(read) == 1 + num_workers * prefetch
+
+
 @SOURCES
 def test_a_run_trains_the_same_with_any_number_of_processes(tmp_path, keys):
     dataset, parts = small_dataset(**keys), {"transform": [DROP, PAD], "eval_transform": [PAD]}
