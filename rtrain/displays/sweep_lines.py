@@ -21,7 +21,7 @@ from rtrain.runs.labels import read_labels
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
-from rtrain.runs.status import TRIAL_OVER, UNFINISHED, WITH_RESULT, Status
+from rtrain.runs.status import SIGNALLED, TRIAL_OVER, UNFINISHED, WITH_RESULT, Status
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
@@ -123,10 +123,7 @@ def _label_lines(folder: Path) -> list[str]:
 
 
 def _is_unfinished(record: SweepRecord) -> bool:
-    return any(one.status not in TRIAL_OVER for one in record.trials) or record.status in (
-        Status.INTERRUPTED,
-        Status.PREEMPTED,
-    )
+    return any(one.status not in TRIAL_OVER for one in record.trials) or record.status in SIGNALLED
 
 
 def short_names(trials: Sequence[Trial]) -> dict[str, str]:
