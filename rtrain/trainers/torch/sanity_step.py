@@ -13,7 +13,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.sanity_check import is_at_hand, tried, try_rows
 from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.torch.build import build_metrics, build_model, schedule_length
-from rtrain.trainers.torch.config import Conf, StrategyConf
+from rtrain.trainers.torch.config import Conf, LoaderConf, StrategyConf
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows
 from rtrain.trainers.torch.inputs.loader import Step
 from rtrain.trainers.torch.inputs.transforms import transformed_info
@@ -83,6 +83,7 @@ def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
 def _conf_of(conf: Conf, num_rows: int, length: int | None) -> Conf:
     """Return the conf of the same training on a few rows, in a single process."""
     alone: dict[str, Any] = {"strategy": "ddp", "strategy_options": StrategyConf(), "sync_batchnorm": False}
+    alone["loader"] = LoaderConf()
     batch: dict[str, Any] = {"batch_size": num_rows, "global_batch_size": None, "accumulate_steps": 1}
     seconds = conf.max_seconds if length is None else None
     return replace(conf, compile=False, **alone, **batch, max_epochs=None, max_steps=length, max_seconds=seconds)

@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from types import ModuleType
 
@@ -13,6 +14,7 @@ import torch
 from exactness import assert_exact
 from torch_runs import EXACT, assert_same, fit, make_conf, make_worker
 
+import rtrain
 from rtrain.config.session import Session
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import EpochPlan
@@ -28,6 +30,7 @@ from rtrain.trainers.torch.loop import train
 from rtrain.trainers.torch.ranks import TorchRanks
 
 DROP = {"_target_": "torch.nn.Dropout", "p": 0.3}
+DROPPED = "{_target_: torch.nn.Dropout, p: 0.3}"
 PAD = {"_target_": "torch.nn.ZeroPad2d", "padding": 1}
 SOURCES = pytest.mark.parametrize(
     "keys", [{}, {"dtype": "uint8"}, {"split": streamed}], ids=["memory", "uint8", "stream"]
@@ -165,6 +168,39 @@ def test_each_rank_gets_its_own_rows(keys, rank):
     assert len(steps[0]) == len(steps[1]) == 3
     for own, others in zip(*steps, strict=True):
         assert all(map(torch.equal, own, others))
+
+
+def test_a_whole_run_with_its_check_trains_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [
+        "num_workers=0",
+        "epochs=1",
+        "dataset.limit=200",
+        "trainer.transform=[{_target_: torch.nn.Dropout, p: 0.1}]",
+    ]
+    runs = [rtrain.fit("mlp", [*words, f"trainer.loader.num_workers={number}"], quiet=True) for number in (0, 1)]
+    assert [run.status for run in runs] == ["succeeded"] * 2
+    assert runs[0].metrics["val/loss"] == runs[1].metrics["val/loss"]
+
+
+ENDS_EARLY = f"""
+import sys
+from rtrain.cli import main
+words = ["num_workers=0", "trainer.max_steps=100000", "trainer.max_seconds=3", "trainer.transform=[{DROPPED}]"]
+sys.argv = ["rtrain", "fit", "mlp", *words, "trainer.max_epochs=null", "trainer.loader.num_workers=2"]
+left = []
+import rtrain.trainers.torch.inputs.processes as processes
+made = processes.TransformProcesses.__init__
+processes.TransformProcesses.__init__ = lambda self, *args: (left.append(self), made(self, *args))[1]
+sys.exit(main())
+"""
+
+
+def test_processes_that_are_left_when_python_ends_are_no_error(tmp_path):
+    done = subprocess.run([sys.executable, "-c", ENDS_EARLY], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "time limit" in done.stdout
 
 
 def test_an_error_of_the_transform_names_its_key_and_the_users_line(own_code, tmp_path):

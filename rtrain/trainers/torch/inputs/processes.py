@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -42,6 +44,12 @@ class TransformProcesses:
             multiprocessing_context="fork",
             generator=torch.Generator(),  # its seeds come from this one instead of those of training
         )
+        atexit.register(_end, weakref.ref(self))
+
+    def close(self) -> None:
+        """End the processes. Those that outlive the exit of Python are terminated, which torch reports as an error."""
+        if self._loader._iterator is not None:
+            self._loader._iterator._shutdown_workers()  # type: ignore[attr-defined]
 
     def __call__(self, work: Iterable[Work]) -> Iterator[Tensor]:
         """Yield the transformed rows of each batch; ``work`` is read in this thread, some batches ahead.
@@ -89,6 +97,11 @@ class _Transformed(Dataset[Any]):
             return error
         except Exception as error:  # whatever user code raises
             return self._transform.failure(error)
+
+
+def _end(processes: weakref.ref[TransformProcesses]) -> None:
+    if (found := processes()) is not None:
+        found.close()
 
 
 def _as_it_is(found: Any) -> Any:
