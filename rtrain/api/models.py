@@ -111,11 +111,12 @@ def predict(
         ConfigError: An override is wrong, or the data lacks a column.
         PredictionError: The model, or a worker, failed.
     """
-    if not isinstance(output, str | os.PathLike | None):
-        raise ConfigError(
-            f"output must be a path or None, not {output!r}.", "Name the overrides: rtrain.predict(run, overrides=...)"
-        )
     with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides, short) as call:
+        if not isinstance(output, str | os.PathLike | None):
+            raise ConfigError(
+                f"output must be a path or None, not {output!r}.",
+                "Name the overrides: rtrain.predict(run, overrides=...)",
+            )
         found = find_model(call.place)
         if output is None:
             return predicted_table(found, call.words, checkpoint=checkpoint, split=split, trust=trust)

@@ -11,7 +11,6 @@ import typer
 from rtrain.cli.arguments import Config, ConfigDir, Overrides, with_short_names
 from rtrain.cli.check import check_and_say
 from rtrain.process.terminal import check_written
-from rtrain.runs.status import Status
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
@@ -93,6 +92,8 @@ def _train(session: Session, multirun: bool) -> None:
 
 def end_with(runs: Sequence[Run]) -> None:
     """Leave with the exit code that tells how runs have ended; a copy that is not complete has failed."""
+    from rtrain.runs.status import Status
+
     worst = max((Status(run.status).exit_code or int(run.manifest.lacks_copy) for run in runs), default=0)
     if worst:
         raise typer.Exit(worst)

@@ -12,7 +12,6 @@ import typer
 
 from rtrain.cli.usage.errors import Command, Group
 from rtrain.process.terminal import say
-from rtrain.runs.status import Status
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
@@ -66,6 +65,7 @@ def resume_sweep(folder: Path, overrides: Sequence[str], *, trust: bool) -> None
 
 def train_sweep(session: Session, folder: Path | None = None) -> None:
     """Train what a command with ``--multirun`` asks for; leave with the exit code that tells how it ended."""
+    from rtrain.runs.status import Status
     from rtrain.sweeps.sweep import run_sweep
 
     with sweep_display() as display:

@@ -58,6 +58,9 @@ class Session:
     needs_secrets = True
     """Whether a secret that is masked in the config is an error: to predict, none is needed."""
 
+    _is_tried = False
+    """Another session only asks what is wrong."""
+
     def __init__(
         self,
         config: str | Primary,
@@ -81,8 +84,6 @@ class Session:
         """
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
         self._schemas, self._project_root, self._typed, self._call = schemas, project_root, typed, call
-        self._is_tried = False
-        """Another session only asks what is wrong."""
         self._checked: tuple[DictConfig, Composed] | None = None
         self._composed: DictConfig | None = None
         self._answers: dict[tuple[str, ...], Exception | None] = {}

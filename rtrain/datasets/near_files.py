@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from rtrain.config.did_you_mean import did_you_mean
-from rtrain.config.files.data_files import ENDINGS as OF_TABLES
+from rtrain.config.files.data_files import ENDINGS
 
-ENDINGS = {
-    **{ending: kind for kind, endings in OF_TABLES.items() for ending in endings},
+KIND_OF = {
+    **{ending: kind for kind, endings in ENDINGS.items() for ending in endings},
     **dict.fromkeys((".npz", ".npy"), "numpy"),
     **dict.fromkeys((".tfrecord", ".tfrecords"), "tfrecord"),
     **dict.fromkeys((".png", ".jpg", ".jpeg"), "images"),
@@ -53,4 +53,4 @@ def _stem(name: str) -> str:
 
 
 def _kind(name: str) -> str | None:
-    return next((ENDINGS[one] for one in reversed(PurePosixPath(name.lower()).suffixes) if one in ENDINGS), None)
+    return next((KIND_OF[one] for one in reversed(PurePosixPath(name.lower()).suffixes) if one in KIND_OF), None)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FEATURE, NAME, LEFT_OUT = "feature", "names rows", "left out"
 _ID = re.compile(r"(.*[_ ])?([iI][dD]|index|number|[nN][or])|.*I[dD]")
 """Names of columns whose whole numbers name rows, if all differ."""
-_QUERY = re.compile(r"q(uery)?([_ ]?id)?|qid", re.IGNORECASE)
+_QUERY = re.compile(r"q(uery)?[_ ]?id|query", re.IGNORECASE)
 """Names of columns whose equal values usually make a query of a ranking."""
 _SENTINEL = re.compile("-?99+")
 """Numbers that stand for a missing value in old files."""
@@ -62,7 +62,7 @@ def columns_of(table: pa.Table) -> Iterator[Column]:
     """Yield what is in each column of a table."""
     for name in table.column_names:
         found = _column(name, table[name])
-        is_query = found.use == FEATURE and _QUERY.fullmatch(name) is not None
+        is_query = found.use == FEATURE and not found.note and _QUERY.fullmatch(name) is not None
         yield replace(found, note=f"to learn a ranking: task: ranking, group: {name}") if is_query else found
 
 

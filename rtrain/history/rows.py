@@ -28,7 +28,6 @@ TRIAL = re.compile(r"(\d+)-")
 """Begins the name of a trial's folder."""
 CONFIG = "config."
 """Begins the names of the facts of the config."""
-"""Status of a run whose manifest can't be read."""
 ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError)
 """What a file of any content may lead to while it is read."""
 

@@ -185,7 +185,8 @@ def open_checkpoint(
 def _preparation(encoding: Any) -> dict[str, Any]:
     """Return how rows become what the model takes, as plain data, without the weight of rows."""
     found: dict[str, Any] = json.loads(to_json(encoding))
-    return {**found, "roles": {**found["roles"], "weight": None}} if "roles" in found else found
+    roles = found.get("roles")
+    return {**found, "roles": {**roles, "weight": None}} if isinstance(roles, dict) else found
 
 
 def _has_local_files(about: CheckpointMetadata) -> bool:

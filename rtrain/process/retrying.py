@@ -64,15 +64,15 @@ class RetryingThread(ABC):
             last = self._ending.is_set()
             try:
                 self._send(last=last)
-                failures, self._error = 0, None
+                self._error = None
                 if last:
                     self._is_done = True
                     return
                 self._wait_for_news()
             except Exception as error:  # whatever the other side's library raises
+                failures = 0 if self._error is None else failures + 1
                 self._error = self._note_failure(error)
                 self._pause(failures)
-                failures += 1
 
     def _pause(self, failures: int) -> None:
         first, longest = BACKOFF_SECONDS

@@ -17,8 +17,6 @@ from rtrain.sweeps.checkpoint_transfer import end_run
 from rtrain.sweeps.record.sweep_record import SweepRecord, best_of
 from rtrain.sweeps.record.trial import Trial
 
-"""Statuses of trials whose run is needed: to resume it, or because its result may be the best one."""
-
 
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> None:
     """Bring the trials of a record up to date with their run directories.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
@@ -103,21 +103,21 @@ def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, 
 def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, builder: Builder) -> Optimizer:
     """Build the optimizer of all parameters that train."""
     trained = strategy.parameter_groups([parameter for parameter in model.parameters() if parameter.requires_grad])
-    optimizer: Optimizer = builder.build(conf.optimizer, "trainer.optimizer", trained)
-    if not strategy.sharded and _is_better_fused(optimizer, conf.optimizer):
-        optimizer = builder.build({**conf.optimizer, "fused": True}, "trainer.optimizer", trained)
+    kind = builder.locate(str(conf.optimizer["_target_"]), "trainer.optimizer._target_")
+    is_fused = not strategy.sharded and _is_better_fused(kind, conf.optimizer, trained)
+    node = {**conf.optimizer, "fused": True} if is_fused else conf.optimizer
+    optimizer: Optimizer = builder.build(node, "trainer.optimizer", trained)
     return optimizer
 
 
-def _is_better_fused(optimizer: Optimizer, node: Mapping[str, Any]) -> bool:
+def _is_better_fused(kind: Any, node: Mapping[str, Any], weights: Sequence[Tensor]) -> bool:
     """Return whether one kernel for all weights is the fastest way, and the config doesn't choose one.
 
     On GPUs torch itself chooses one. On CPUs it takes a dozen calls for each weight, which is half of a step of a small
     network; of SGD there is nothing to gain.
     """
-    weights = [one for group in optimizer.param_groups for one in group["params"]]
     return (
-        type(optimizer) in (Adam, AdamW)
+        kind in (Adam, AdamW)
         and not {"fused", "foreach", "capturable", "differentiable"} & set(node)
         and all(one.device.type == "cpu" and one.is_floating_point() for one in weights)
     )

@@ -32,6 +32,18 @@ def test_the_config_chooses_another_way(keys):
     assert not built(adam(**keys)).defaults["fused"]
 
 
+def make_adam(weights, lr):
+    """Takes no other argument."""
+    return torch.optim.AdamW(weights, lr=lr)
+
+
+def test_a_function_that_makes_an_optimizer_gets_what_the_config_says():
+    node = {"_target_": f"{__name__}.make_adam", "lr": 0.1}
+    strategy = SimpleNamespace(sharded=False, parameter_groups=lambda parameters: parameters)
+    found = build_optimizer(make_conf(optimizer=node), nn.Linear(3, 2), strategy, Builder((f"{__name__}.*",)))
+    assert not found.defaults["fused"]
+
+
 @pytest.mark.parametrize(
     ("node", "model", "sharded"),
     [

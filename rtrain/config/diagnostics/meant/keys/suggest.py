@@ -313,13 +313,11 @@ class Keys:
         if section and section not in self._prefixes and name in VAGUE:
             return
         whole = plain(wrong) if section and section not in self._prefixes else ""  # eval.every_epochs
-        ends = ((plain(key.rpartition(".")[2]), key) for key in self.known)
-        same = [key for end, key in ends if end in (plain(name), whole)]
+        same = [key for key in self.known if plain(key.rpartition(".")[2]) in (plain(name), whole)]
         if not is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
             same = [key for key in same if not is_inside(key, "sweep")]
-        short = KEYS.get(name)
-        ends_whole = [key for key in same if plain(key.rpartition(".")[2]) == whole]
-        same.sort(key=lambda key: (key not in ends_whole, key != short, not is_inside(key, section), key.count(".")))
+        same.sort(key=lambda key: (not is_inside(key, section), key.count(".")))
+        same.sort(key=lambda key: (plain(key.rpartition(".")[2]) != whole, key != KEYS.get(name)))
         yield from map(Meaning, same)
 
 
