@@ -58,7 +58,7 @@ class Session:
     needs_secrets = True
     """Whether a secret that is masked in the config is an error: to predict, none is needed."""
 
-    _is_tried = False
+    is_tried = False
     """Another session only asks what is wrong."""
 
     def __init__(
@@ -111,9 +111,9 @@ class Session:
             ConfigError: Stands for a target that can't be built.
         """
         try:
-            if not self._is_tried and isinstance(error, TargetError):
+            if not self.is_tried and isinstance(error, TargetError):
                 raise self._shown(self._placed(error)) from error
-            if not self._is_tried and isinstance(error, ConfigError):
+            if not self.is_tried and isinstance(error, ConfigError):
                 self._add_place(error)
         finally:
             GlobalHydra.instance().clear()
@@ -243,7 +243,7 @@ class Session:
                 "--multirun",
             )  # what follows has no effect without it
         other = Session(self._config, overrides, self._schemas, self._config_dir, self._project_root, typed)
-        other.trust, other.needs_secrets, other._is_tried = self.trust, self.needs_secrets, True
+        other.trust, other.needs_secrets, other.is_tried = self.trust, self.needs_secrets, True
         try:
             with other:
                 if "--multirun" in typed:
