@@ -211,6 +211,13 @@ def test_groups_of_the_trainer_in_a_defaults_list(project):
     assert parts("b").trainer.optimizer["lr"] == 0.001
 
 
+@pytest.mark.parametrize("text", ["lr: 0.5\noptimizer: {momentum: 0.3}", "optimizer: {momentum: 0.3}\nlr: 0.5"])
+def test_short_names_of_a_part_and_of_a_key_inside_of_it_are_one_part_in_any_order(project, text):
+    write("configs/mixed.yaml", f"defaults: [digits, _self_]\n{text}\n")
+    optimizer = parts("mixed").trainer.optimizer
+    assert (optimizer["lr"], optimizer["momentum"]) == (0.5, 0.3)
+
+
 def test_experiments(project):
     for word in ("experiment=long", "+experiment=long"):
         conf = parts("digits", word)

@@ -35,3 +35,22 @@ def test_what_a_launcher_can_not_do_is_refused(capsys):
     assert rtrain([*words, "+vars.token=hunter2"]) == 2
     assert "are not passed to the processes" in capsys.readouterr().err
     assert not list(Path("runs").glob("*/*"))
+
+
+def test_a_launcher_whose_program_is_not_there_is_refused_before_anything_is_written(capsys):
+    assert rtrain([*WORDS, "hydra/launcher=submitit_slurm", "sweep.name=queued"]) == 2
+    assert "SlurmLauncher starts trials with 'srun', which is not on this machine" in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_a_sweep_whose_launcher_failed_is_resumed(capsys, monkeypatch):
+    words = [*WORDS, "hydra/launcher=joblib", "sweep.name=launched"]
+    with monkeypatch.context() as patched:
+        patched.setattr("joblib.Parallel.__call__", lambda *_: 1 / 0)
+        assert rtrain(words) == 1
+    said = capsys.readouterr().err
+    assert "JoblibLauncher failed: ZeroDivisionError" in said
+    assert "Traceback" not in said
+    assert read_sweep(Path("runs/launched"))["status"] == "interrupted"
+    assert rtrain(["resume", "runs/launched"]) == 0
+    assert read_sweep(Path("runs/launched"))["status"] == "succeeded"

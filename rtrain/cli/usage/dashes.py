@@ -52,11 +52,19 @@ class WithOverrides(Command):
         known = {**takes_value, **dict.fromkeys(self.get_help_option_names(ctx), False)}
         first, new = without_dashes(args, known)
         if first is not None:
-            problem = render(
-                f"'{args[first]}': overrides have no dashes", CliWord([*before, *args], len(before) + first)
-            )
+            place, option = CliWord([*before, *args], len(before) + first), args[first].partition("=")[0]
+            if (other := self._command_with(option, ctx)) is not None:
+                problem = render(f"'rtrain {ctx.info_name}' has no option '{option}'", place)
+                raise ConfigError(problem, "  " + to_try(shlex.join(["rtrain", other, *args])))
+            problem = render(f"'{args[first]}': overrides have no dashes", place)
             raise ConfigError(problem, _way_out([*before, *new]) or "  " + to_try(shlex.join([*before, *new])))
         return super().parse_args(ctx, args)
+
+    def _command_with(self, option: str, ctx: Any) -> str | None:
+        """Return another command on configs that has an option; None if there is none."""
+        commands = ctx.find_root().command.commands if ctx.info_name in ("fit", "check") else {}
+        others = {name: commands[name] for name in ("fit", "check") if name in commands}
+        return next((name for name, one in others.items() for param in one.params if option in param.opts), None)
 
 
 def without_dashes(args: Sequence[str], known: Mapping[str, bool]) -> tuple[int | None, list[str]]:

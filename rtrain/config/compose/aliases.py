@@ -141,7 +141,8 @@ def chosen_at(key: str) -> str | None:
 
 def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
     """Move short names at the top level of a config to where they belong, and those of a sweep's parameters."""
-    for short in [key for key in data if key in KEYS or key in GROUPS]:
+    shorts = [key for key in data if key in KEYS or key in GROUPS]
+    for short in sorted(shorts, key=lambda key: expand_key(key).count(".")):  # a part before the keys inside of it
         _place(data, short, data.pop(short), file)
     _expand_names(data)
     hydra = data.get("hydra")

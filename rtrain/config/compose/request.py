@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from hydra.core.default_element import GroupDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import ConfigCompositionException, HydraException
 from hydra.types import RunMode
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 MAX_REPAIRS = 20
 NOT_IN_DEFAULTS = r"Could not override '([\w/@.]+)'\.(?: No match in the defaults list|\nDid you )"
+TWO_CHOICES = (r"Multiple values for ([\w/@.]+)\. ", r"([\w/@.]+) appears more than once in the final defaults list")
 LIMITED = ("hydra", "cluster", "run", "dataset", "datasets")
 """Sections of which a file may not set everything."""
 R = TypeVar("R")
@@ -94,6 +96,13 @@ class Request:
         text = words[0] if words else self._primary_searchpath()
         return re.findall(r"rtrain://([^'\",\]]+)", text)
 
+    @property
+    def own_options(self) -> list[str]:
+        """The configs that the words choose in groups of the user's own: ``experiment/wide``."""
+        words = [word for word in self.words if chosen_at(word.key) is None and self.is_choice(word)]
+        values = {word.key: split_word(word.text)[2] or "" for word in words}
+        return [f"{group}/{name}" for group, value in values.items() for name in re.findall(r"[\w.\-/]+", value)]
+
     def is_choice(self, word: Word) -> bool:
         """Return whether ``word`` chooses an option of a config group."""
         return any(source.is_group(word.key.partition("@")[0]) for source in self.app.sources)
@@ -143,8 +152,7 @@ class Request:
         """Change the words so that a choice of a group works whether or not a defaults list has the group."""
         for pattern, change in (
             (NOT_IN_DEFAULTS, self._append),
-            (r"Multiple values for ([\w/@.]+)\. ", self._override),
-            (r"([\w/@.]+) appears more than once in the final defaults list", self._override),
+            *((pattern, self._override) for pattern in TWO_CHOICES),
             (r"force-add of config groups is not supported: '\+\+([\w/@.]+)=", self._choose),
             (r"Could not delete '([\w/@.]+)(?:=[^']*)?'\. No match", self._drop),
             (r"Could not override '(sweep)\.", self._add_default),
@@ -193,11 +201,32 @@ class Request:
         if self._reword(group, "+", ""):
             return True
         before = self.choices
+        if not self._collide_by_themselves(group):
+            return False
         self.choices = replace(before, overriding=_with(before.overriding, group))
         return self.choices != before
 
+    def _collide_by_themselves(self, group: str) -> bool:
+        """Return whether files choose a group twice even without the user's own options, as ``experiment=wide``."""
+        if any(group in self._plain_choices(config) for config in self.own_options):
+            return False
+        words = [word.text for word in self.words if not self.is_choice(word)]
+        try:
+            self.app.compose(words)
+        except ConfigCompositionException as error:
+            return any((match := re.match(pattern, str(error))) and match[1] == group for pattern in TWO_CHOICES)
+        return False
+
+    def _plain_choices(self, config: str) -> set[str]:
+        """Return the groups that the defaults list of a config chooses without ``override``."""
+        found = self.app.loader.repository.load_config(config)
+        entries = [] if found is None else found.defaults_list or []
+        return {str(one.group).lstrip("/") for one in entries if isinstance(one, GroupDefault) and not one.override}
+
     def _drop(self, group: str) -> bool:
-        """Leave it at dropping the inline value, since no defaults list has the group."""
+        """Leave it at dropping the inline value, since no defaults list has the group; others have no such value."""
+        if chosen_at(group) is None:
+            return False
         kept = tuple(word for word in self.words if split_word(word.text)[:2] != ("~", group))
         changed = len(kept) < len(self.words)
         self.words = kept

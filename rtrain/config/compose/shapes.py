@@ -23,6 +23,8 @@ NAMED = (
     "for a train loop, use names instead of dashes"
 )
 """What there is to say about a list of datasets."""
+_GLOBAL = re.compile(r"# *@package +_global_")
+"""How a file begins that changes a config, as an experiment does."""
 
 
 def check_shape(data: dict[str, Any], file: YamlFile) -> None:
@@ -77,8 +79,9 @@ def _choices(chosen: dict[str, str], data: dict[str, Any], file: YamlFile) -> Co
     """Return the error about options that are chosen by keys, with the defaults list that does."""
     first = next(key for key in data if key in chosen)
     message = f"option '{chosen[first]}' of '{first}' must be chosen in the defaults list"
-    entries = ", ".join(f"{key}: {value}" for key, value in chosen.items())
-    hint = "  " + to_try(f"defaults: [{entries}, _self_]")
+    sign = "override /" if _GLOBAL.match(file.text) else ""
+    entries = ", ".join(f"{sign}{key}: {value}" for key, value in chosen.items())
+    hint = "  " + to_try(f"defaults: [{entries}]" if sign else f"defaults: [{entries}, _self_]")
     if "defaults" in data:
         hint += "\n  and keep the other entries of that list"
     return ConfigError(render(message, spot=file.spot([first])), hint)

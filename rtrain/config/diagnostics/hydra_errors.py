@@ -15,6 +15,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_key, split_word
 from rtrain.config.compose.request import Request
+from rtrain.config.diagnostics.defaults_lists import DefaultsLists
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.class_names import by_name, homes_of
 from rtrain.config.diagnostics.meant.configs import command_for, command_of_choice
@@ -63,6 +64,7 @@ class _Explainer:
         self.request, self.schemas = request, schemas
         self.wrong_keys = WrongKeys(request, schemas, check)
         self.places = SourceMap(request)
+        self.lists = DefaultsLists(request, self.places)
         self._check = check
 
     @cached_property
@@ -164,12 +166,12 @@ class _Explainer:
         yield r"^Ambiguous value for argument '(.*?)'\n", self._sweep_without_multirun
         yield r"^Sweep parameters '(.*)' requires", self._sweep_without_multirun
         yield r"^Sweeping over Hydra's configuration is not supported : '(.*)'", self._hydra_sweep
-        yield r"^In '([^']*)': Could not override '([^']*)'", self._unused_override_entry
-        yield r"^Multiple values for (\S+)\. To override a value use '(.*)'", self._two_choices
-        yield r"^(\S+) appears more than once in the final defaults list", self._two_choices
+        yield r"^In '([^']*)': Could not override '([^']*)'", self.lists.unused_override
+        yield r"^Multiple values for (\S+)\. To override a value use '(.*)'", self.lists.two_choices
+        yield r"^(\S+) appears more than once in the final defaults list", self.lists.two_choices
         yield (
             r"^In '?([^':]*)'?: (Override '.*' is defined before|Too many keys|Missing group name)",
-            self._bad_defaults,
+            self.lists.bad,
         )
         yield r"^Config group override (?:must be|deletion)", self._group_needs_name
 
@@ -209,6 +211,8 @@ class _Explainer:
         section = re.search(r"is not a subclass of (\w+)", str(cause))
         key = cause.full_key or (key_of_class(section[1], self.schemas) if section else None) or ""
         key = key or ".".join(name for name, _ in merged_keys(cause))
+        if (unplaced := self.lists.without_package(key)) is not None:
+            return unplaced
         place = self.places.in_config(match[1], key)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
@@ -330,25 +334,6 @@ class _Explainer:
         own = of_sweeper(place.command[place.index]) if place is not None else None
         attempt = command_with(place, own) if place is not None and own is not None else None
         return Diagnostic("Hydra's settings can't be swept", place, None, attempt)
-
-    def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Diagnostic:
-        config, group = match[1], match[2]
-        place = self.places.word_in(config, group.rpartition("/")[2])
-        message = f"'override {group}' has no effect: no earlier defaults list has this group"
-        return Diagnostic(message, place, None, None, "remove the word 'override'")
-
-    def _two_choices(self, match: re.Match[str], _: Exception) -> Diagnostic:
-        group = match[1]
-        place = self.places.word_in(self.request.primary.name, group.rpartition("/")[2])
-        message = f"two defaults lists choose different options for '{group}'"
-        return Diagnostic(message, place, None, None, f"write: - override /{group}: ...")
-
-    def _bad_defaults(self, match: re.Match[str], error: Exception) -> Diagnostic:
-        place = self.places.in_config(match[1], "defaults")
-        text = " ".join(str(error).split())
-        if "is defined before" in text:
-            return Diagnostic("entries with 'override' must be at the end of the defaults list", place)
-        return Diagnostic("an entry of a defaults list must be '- group: option' or '- name'", place)
 
     def _group_needs_name(self, _: re.Match[str], __: Exception) -> Diagnostic:
         words = [word for word in self.request.texts if self._is_group_with_value(word)]

@@ -95,6 +95,16 @@ class SourceMap:
                 return FileLocation(shown(path), text, number, column, len(word))
         return None
 
+    def entry(self, config_path: str, name: str) -> FileLocation | None:
+        """Return where the defaults list of a config has the entry ``- name`` or ``- name: OPTION``."""
+        path = self.file_of(config_path)
+        text = "" if path is None else path.read_text(encoding="utf-8")
+        found = re.search(rf"(?m)^\s*- (?P<entry>{re.escape(name)})\s*(:|$)", text)
+        if path is None or found is None:
+            return None
+        before = text[: found.start("entry")].split("\n")
+        return FileLocation(shown(path), text, len(before) - 1, len(before[-1]), len(name))
+
     def file_of(self, config_path: str) -> Path | None:
         """Return the file of a config: the first one on the search path."""
         return next((path for path in self._files(config_path) if path.is_file()), None)

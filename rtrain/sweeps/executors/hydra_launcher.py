@@ -5,13 +5,14 @@ The jobs contain no secrets: each process composes its trial again, with its env
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, RtrainError, TrainingError
 from rtrain.process.variables import arguments_hidden
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.run import Run
@@ -21,6 +22,8 @@ from rtrain.sweeps.trial_runner import ForwardingObserver, begun
 from rtrain.training.fit import SilentObserver, train_prepared
 from rtrain.training.preparation import prepared
 
+SUBMITS_BY = {"SlurmLauncher": "srun"}
+"""Class of a launcher -> the program that it starts trials with."""
 UNTOLD = {
     "scheduler": "Remove the scheduler, or hydra/launcher.",
     "max_seconds": "Limit each trial instead, e.g. run.stop.max_seconds=3600",
@@ -77,9 +80,18 @@ class HydraLauncherExecutor:
     def wait(self) -> None:
         """Launch them, and tell what came of each."""
         batch, self._waiting = self._waiting, {}
-        errors = self._trials.launch(list(batch.values()), self._job) if batch else []
+        errors = self._launched(list(batch.values())) if batch else []
         for (number, plan), error in zip(batch.items(), errors, strict=True):
             self._tell(number, plan.composed.run_dir, error)
+
+    def _launched(self, plans: list[Plan]) -> list[BaseException | None]:
+        try:
+            return self._trials.launch(plans, self._job)
+        except RtrainError:
+            raise
+        except Exception as error:
+            message = f"{self._trials.launcher} failed: {type(error).__name__}: {error}"
+            raise TrainingError(message) from error
 
     def _tell(self, number: int, run_dir: Path, error: BaseException | None) -> None:
         facts = None if error is None else {"type": type(error).__name__, "message": str(error)}
@@ -107,6 +119,11 @@ def check_launcher(trials: Trials) -> None:
     """
     if trials.launcher is None:
         return
+    name = trials.launcher.rpartition(".")[2]
+    program = SUBMITS_BY.get(name)
+    if program is not None and shutil.which(program) is None:
+        problem = f"hydra/launcher: {name} starts trials with '{program}', which is not on this machine."
+        raise ConfigError(problem, "Start the sweep where jobs are submitted, or leave hydra/launcher out.")
     for key, hint in UNTOLD.items():
         if getattr(trials.conf, key) is not None:
             problem = f"sweep.{key}: the processes of {trials.launcher} can't be controlled while they train."

@@ -53,3 +53,12 @@ def test_a_wrong_key_with_dashes_is_told_too(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["fit", "mlp", "--learning_rate", "0.1"]) == 2
     assert capsys.readouterr().err.endswith("  try: rtrain fit mlp lr=0.1\n")
+
+
+@pytest.mark.parametrize("option", ["--cfg job", "--cfg=job", "--info defaults", "--resolve", "-p trainer --cfg job"])
+def test_an_option_of_fit_leads_from_check_to_fit(capsys, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    assert run(["check", "mlp", "lr=0.1", *option.split()]) == 2
+    text = capsys.readouterr().err
+    assert "'rtrain check' has no option '-" in text
+    assert text.endswith(f"  try: rtrain fit mlp lr=0.1 {option}\n")

@@ -111,6 +111,7 @@ class RtrainSource(ConfigSource):
         if not path.is_file():
             raise ConfigLoadError(f"Config not found : {path}")
         data, file = read_yaml(path)
+        header = _header(file)
         if name == self.primary:
             self._prepare_primary(data, file)
         elif "/" not in name:
@@ -118,9 +119,13 @@ class RtrainSource(ConfigSource):
             expand_keys(data, file)
             self._choose_search(data)
             _inject(data, file, _inline_schemas(data))
+        elif header["package"] == "_global_":
+            check_shape(data, file)
+            expand_keys(data, file)
+            _inject(data, file, [], relative=False)
         else:
             self._prepare_option(name, data, file)
-        return self._content(data, _header(file))
+        return self._content(data, header)
 
     def _plugin(self, group: str, name: str) -> Content:
         """Return the config that chooses an installed plugin."""
