@@ -25,11 +25,12 @@ from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.process.interrupts import stopped_after
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.text.numbers import number_text
-from rtrain.training.fit import SilentObserver, fit_session
+from rtrain.training.fit import fit_session
 from rtrain.training.preparation import DATA_CPUS
 
 ROOT_DIR = "runs/smoke"

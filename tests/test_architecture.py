@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
@@ -215,10 +216,19 @@ def test_nobody_is_called_utils():
         assert not {"utils", "helpers", "common", "manager"} & set(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def test_the_map_of_the_code_shows_every_room():
-    shown = (ROOT.parent / "docs" / "architecture.md").read_text()
+def test_the_maps_of_the_code_show_every_room():
     rooms = {path.name for path in ROOT.iterdir() if path.name[0] not in "._"} - {"py.typed"}
+    shown = (ROOT.parent / "docs" / "architecture.md").read_text()
     assert not {room for room in rooms if f"{room}`" not in shown and f"{room}/`" not in shown}
+    readme = (ROOT.parent / "README.md").read_text()
+    assert not {room for room in rooms if "." not in room and f"{room}/`" not in readme}
+
+
+def test_the_files_of_a_framework_are_explained():
+    """The table of ``docs/architecture.md`` tells what a file holds that several folders of frameworks have."""
+    table = (ROOT.parent / "docs" / "architecture.md").read_text().split("## The files of a framework")[1]
+    names = Counter(path.stem for path in (ROOT / "trainers").glob("*/*.py") if path.parent.name != "loops")
+    assert not {name for name, number in names.items() if number > 1 and f"`{name}.py`" not in table} - {"__init__"}
 
 
 TESTS = ROOT.parent / "tests"

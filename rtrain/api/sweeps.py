@@ -12,9 +12,9 @@ from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
 from rtrain.config.session import Session
 from rtrain.displays.notebook import sweep_display
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
 from rtrain.sweeps.sweep import run_sweep
-from rtrain.training.fit import SilentObserver
 
 
 def sweep(

@@ -17,11 +17,12 @@ from rtrain.displays.notebook import WarningObserver, run_display
 from rtrain.errors import ConfigError
 from rtrain.history.references import run_or_url
 from rtrain.process.interrupts import AT_ONCE, BY_CTRL_C
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import is_sweep
-from rtrain.training.fit import SilentObserver, fit_session, resuming_session
+from rtrain.training.fit import fit_session, resuming_session
 from rtrain.training.local_copy import local_run
 
 

@@ -56,39 +56,30 @@ def new_names(conf: type) -> Mapping[str, str]:
     return MappingProxyType({one.name: one.metadata[_NOW] for one in fields(conf) if _NOW in one.metadata})
 
 
-def notes_of_renamed(data: Mapping[str, Any], conf: Any) -> list[str]:
+def check_renamed(data: Mapping[str, Any], conf: Any, words: Iterable[str]) -> list[str]:
     """Return a note for each key that a config sets under an old name.
 
     Args:
         data: The config.
         conf: What it was made into: ``RtrainConf``, which holds the dataclasses of the plugins.
-    """
-    return [
-        f"{old} was renamed to {now}; the old name still works in this minor version"
-        if value_at(data, now) is None
-        else f"{old} has no effect: its new name, {now}, is also set"
-        for old, now in _all_old_keys(data, conf).items()
-    ]
-
-
-def refuse_overruled(data: Mapping[str, Any], conf: Any, words: Iterable[str]) -> None:
-    """Refuse a word that sets a key to null which its old name gives a value again.
-
-    Args:
-        data: The config.
-        conf: What it was made into.
         words: Overrides.
 
     Raises:
-        ConfigError: Names both keys.
+        ConfigError: A word sets a key to null which its old name gives a value again; names both keys.
     """
-    emptied = {key.lstrip("+") for key, _, value in (word.partition("=") for word in words) if value == "null"}
-    for key in emptied:
-        inside = [old for old, now in _all_old_keys(data, conf).items() if f"{now}.".startswith(f"{key}.")]
+    renamed_keys = _all_old_keys(data, conf)
+    for key in {key.lstrip("+") for key, _, value in (word.partition("=") for word in words) if value == "null"}:
+        inside = [old for old, now in renamed_keys.items() if f"{now}.".startswith(f"{key}.")]
         if inside and attrgetter(key)(conf) is not None:
             raise ConfigError(
                 f"{key}=null has no effect: {inside[0]}, an old name, is set.", to_try(f"{inside[0]}=null")
             )
+    return [
+        f"{old} was renamed to {now}; the old name still works in this minor version"
+        if value_at(data, now) is None
+        else f"{old} has no effect: its new name, {now}, is also set"
+        for old, now in renamed_keys.items()
+    ]
 
 
 def _all_old_keys(data: Mapping[str, Any], conf: Any) -> dict[str, str]:

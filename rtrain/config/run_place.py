@@ -23,20 +23,29 @@ _MASKED_PARAMETER = re.compile(r"[?&][\w-]+=\*\*\*(?![^&#])")
 """Of a URL."""
 
 
-def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sweep: bool) -> None:
+def check_place(
+    cfg: DictConfig, root_dir: str, shown: Mapping[str, Any], typed: Collection[str], *, of_sweep: bool
+) -> None:
     """Refuse a folder, made of names in a config, that leaves ``run.root_dir`` or the folder of its sweep.
 
-    Symbolic links count as the folders that they stand for: whoever made them wanted the files there.
+    Symbolic links count as the folders that they stand for: whoever made them wanted the files there. Everybody sees
+    the names of folders, so none may be a secret, or a variable that is named like one.
 
     Args:
         cfg: The composed config, with the job's ``hydra.runtime.output_dir``.
         root_dir: ``run.root_dir``.
+        shown: The section ``run`` without secrets, with variables by their names.
         typed: Keys that the user sets. A place that is typed may be anywhere.
         of_sweep: The job is one of a sweep.
 
     Raises:
-        ConfigError: Names the key and both folders.
+        ConfigError: Names the key and both folders, or the variable.
     """
+    _check_inside_of_root(cfg, root_dir, typed, of_sweep=of_sweep)
+    _check_no_secret(cfg, shown)
+
+
+def _check_inside_of_root(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sweep: bool) -> None:
     folder, root = Path(cfg.hydra.runtime.output_dir), _absolute(root_dir)
     if cfg.hydra.output_subdir is not None:
         _check_inside("hydra.output_subdir", _absolute(str(folder / str(cfg.hydra.output_subdir))), folder, below=True)
@@ -70,16 +79,7 @@ def check_unused(key: str, folder: Path) -> None:
         )
 
 
-def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
-    """Refuse to name folders by a secret, or a variable that is named like one: everybody sees their names.
-
-    Args:
-        cfg: The composed config.
-        run: Its section ``run`` without secrets, with variables by their names.
-
-    Raises:
-        ConfigError: Names the key, and the variable.
-    """
+def _check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
     with secrets_hidden(cfg):
         resolved = {f"hydra.{key}.dir": str(OmegaConf.select(cfg, f"hydra.{key}.dir")) for key in ("run", "sweep")}
     hydras = {f"hydra.{key}.dir": cfg.hydra[key]._get_node("dir")._value() for key in ("run", "sweep")}

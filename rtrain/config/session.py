@@ -28,8 +28,8 @@ from rtrain.config.diagnostics.two_choices import refuse_two_choices
 from rtrain.config.diagnostics.unread_vars import unread_vars
 from rtrain.config.files.locations import Primary, find_project_root
 from rtrain.config.needs import Way
-from rtrain.config.renamed import notes_of_renamed, refuse_overruled
-from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
+from rtrain.config.renamed import check_renamed
+from rtrain.config.run_place import check_not_masked, check_place
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import without_secrets
@@ -299,11 +299,12 @@ class Session:
         from rtrain.config.validate import validate
 
         primary, self._composed = self.request.primary, cfg
+        resumed = _is_of_run(primary)
         place_job(cfg, num)
         with hydra_config(cfg):
             data = with_names_of_now(resolve(cfg))
             if self.needs_secrets:
-                check_not_masked(data, of_run=_is_of_run(primary))
+                check_not_masked(data, of_run=resumed)
             root, allowed = self._project
             allow = (*data["allow"], *allowed, *self._schemas.modules(data["trainer"]))
             gate = self._gate(cfg, data, allow, root, of_sweep=num is not None)
@@ -314,15 +315,14 @@ class Session:
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
-            refuse_overruled(data, conf, words)
-            multirun, resumed = num is not None or "--multirun" in self.request.typed, _is_of_run(primary)
+            renamed = check_renamed(data, conf, words)
+            multirun = num is not None or "--multirun" in self.request.typed
             refuse_unused_settings(self.request, multirun=multirun)
             way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed)
             of_run = resumed or not self.needs_secrets
             idle = check_idle(self.request, way, words, of_run=of_run)
-            check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             record = recorded(cfg, data, env)
-            check_no_secret(cfg, record.resolved["run"])
+            check_place(cfg, conf.run.root_dir, record.resolved["run"], gate.typed, of_sweep=num is not None)
         use_project_root(root)
         return Composed(
             conf=conf,
@@ -342,7 +342,7 @@ class Session:
             redact=record.redact,
             gate=gate,
             env=env,
-            notices=(*idle.notes, *unread_vars(self.request, cfg), *(() if of_run else notes_of_renamed(data, conf))),
+            notices=(*idle.notes, *unread_vars(self.request, cfg), *(() if of_run else renamed)),
             awaiting=idle.awaiting,
             typed=idle.typed,
         )

@@ -7,9 +7,8 @@ import warnings
 
 from rtrain.config.calls.call import Call, in_python
 from rtrain.displays.run import PlainDisplay, PlainLines
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer, SilentObserver
 from rtrain.sweeps.observer import SweepObserver
-from rtrain.training.fit import SilentObserver
 
 
 def run_display(quiet: bool | None, call: Call) -> Observer | None:

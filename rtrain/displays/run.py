@@ -11,7 +11,7 @@ from rtrain.displays.report_lines import Thinning
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer
 from rtrain.runs.records import ProgressRecord
 from rtrain.text.printable import printable
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rtrain.runs.checkpoints import (
     NEWEST_AND_BEST,
@@ -27,10 +27,10 @@ from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.filesystem.lock import Lock
 from rtrain.runs.hydra_files import read_hydra_files, restore_hydra_files
-from rtrain.runs.logs import WorkerLogs
+from rtrain.runs.logs import OutputLines, WorkerLogs
 from rtrain.runs.manifest import CONFIG_NAME, Manifest, utc_now
 from rtrain.runs.manifest import FILE_NAME as MANIFEST_NAME
-from rtrain.runs.output_lines import OutputLines
+from rtrain.runs.observer import Observer
 from rtrain.runs.records import (
     AttemptRecord,
     CheckpointRecord,
@@ -46,31 +46,6 @@ from rtrain.runs.records import (
 from rtrain.runs.status import Status
 
 MANIFEST_INTERVAL_SECONDS = 2.0
-
-
-class Observer(Protocol):
-    """Someone who watches a run live: the terminal, a notebook, a logger."""
-
-    def stage(self, name: str) -> None:
-        """Called when the driver starts something, e.g. ``reading digits``."""
-
-    def notice(self, text: str) -> None:
-        """Called with one line that the user should know."""
-
-    def started(self, run_dir: Path, manifest: Manifest) -> None:
-        """Called when the run directory has been created."""
-
-    def progress(self, record: ProgressRecord) -> None:
-        """Called with the progress of the run."""
-
-    def event(self, event: Event) -> None:
-        """Called with a report of metrics."""
-
-    def printed(self, text: str) -> None:
-        """Called with lines that workers have printed, if they are to be shown."""
-
-    def ended(self, run_dir: Path, manifest: Manifest) -> None:
-        """Called when the run has ended, whatever its outcome."""
 
 
 class Recorder:

@@ -11,7 +11,8 @@ from rtrain.config.composed import Composed
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.datasets.memory import SHARE, free_bytes
 from rtrain.errors import RtrainError
-from rtrain.training.preparation import Stages, load_dataset
+from rtrain.runs.observer import Stages
+from rtrain.training.preparation import load_dataset
 
 
 class Data:

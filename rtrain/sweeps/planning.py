@@ -18,6 +18,7 @@ from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.status import Status
 from rtrain.searches.base import Objective, Point, Search
 from rtrain.sweeps.data import Data
@@ -27,7 +28,6 @@ from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import has_own_loop, trainer_of
-from rtrain.training.fit import SilentObserver
 from rtrain.training.preparation import check_job, check_room
 from rtrain.training.resuming import differences, may_change_anyway, newer_keys
 

@@ -21,7 +21,7 @@ from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.runs.status import Status
 from rtrain.sweeps.record.sweep_record import best_of

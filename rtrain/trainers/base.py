@@ -81,6 +81,8 @@ class Job:
         return Worker(**{**of_job, **place})
 
 
+LENGTHS = ("max_epochs", "max_steps", "num_boost_round")
+"""Keys of a trainer that say how long a run is: to reach one is its usual end."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps", "decay_steps", "transition_steps")
 """Arguments of schedules, of any framework, that ``auto`` makes as long as the run."""
 
@@ -104,7 +106,7 @@ class TrainerPlugin:
 
     resumable: ClassVar[frozenset[str]] = frozenset(
         {
-            *("max_epochs", "max_steps", "max_seconds", "num_boost_round"),
+            *(*LENGTHS, "max_seconds"),
             *("early_stopping", "early_stopping_rounds", "early_stopping_min_delta"),
             *("batch_size", "global_batch_size", "eval_batch_size", "num_threads"),
             *("eval_every_epochs", "eval_every_steps", "evaluate_split", "eval_splits"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rtrain.config.session import Session
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer
 from rtrain.trainers.base import Job
 from rtrain.training.preparation import check_whole_job
 

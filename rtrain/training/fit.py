@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.calls.call import Call
@@ -18,7 +16,8 @@ from rtrain.run_lines import is_own_loop
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import read_manifest
-from rtrain.runs.recorder import Observer, Recorder
+from rtrain.runs.observer import Observer
+from rtrain.runs.recorder import Recorder
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.runs.written_files import COPIES, MAX_COPIED_BYTES, WrittenFiles, written_files
@@ -152,14 +151,3 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
             train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster, ready.group)
     except OSError as error:  # where the run directory can't be written, the error says so
         raise TrainingError(f"{type(error).__name__}: {error}") from error
-
-
-class SilentObserver:
-    """Watches a run and shows nothing but the output of user code."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
-
-    def printed(self, text: str) -> None:
-        """Print what user code has printed, as if it had run here."""
-        sys.stdout.write(f"{text}\n")

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from rtrain.cluster.ray_cluster import Cluster, StartingCluster, connect
 from rtrain.cluster.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
@@ -28,7 +27,7 @@ from rtrain.plugins import named_plugin
 from rtrain.process.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import private_files
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer, Stages
 from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import check_whole
 from rtrain.storage.access import check_access
@@ -44,13 +43,6 @@ from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_ab
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data if the workers would otherwise hold them all."""
-
-
-class Stages(Protocol):
-    """An observer of the preparation."""
-
-    def stage(self, name: str) -> None:
-        """Called when something starts, e.g. ``reading digits``."""
 
 
 @dataclass(frozen=True, kw_only=True)

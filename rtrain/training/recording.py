@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,29 +18,29 @@ from rtrain.config.files.locations import shown
 from rtrain.config.run_conf import RunConf
 from rtrain.config.schema import ScalingConf
 from rtrain.config.secrets.masked_lines import masked_diff
+from rtrain.config.secrets.redact import Redactor
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, in_brief, shortened
-from rtrain.loggers.base import LoggedRun
 from rtrain.process.interrupts import AT_ONCE, StopRequest, is_by_signal
 from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
 from rtrain.runs.filesystem.files import named_errors
-from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.filesystem.lock import Lock, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
+from rtrain.runs.logs import OutputLines
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
+from rtrain.runs.observer import Observer
 from rtrain.runs.origin import write_origin
-from rtrain.runs.output_lines import OutputLines
-from rtrain.runs.recorder import Observer, Recorder
+from rtrain.runs.recorder import Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.status import Status
 from rtrain.runs.verify import set_aside, without_record
-from rtrain.storage.mirror import Mirror, mirror_run
-from rtrain.tracking.callbacks import CallbackThread, make_callbacks
-from rtrain.tracking.trackers import Trackers, logged_run, outcome_of
+from rtrain.tracking.callbacks import make_callbacks
 from rtrain.trainers.loops.monitor import goal_names
 from rtrain.trainers.registry import recorded_packages
+from rtrain.training.companions import Companions
 from rtrain.training.preparation import Prepared
 from rtrain.training.resuming import Resumption, describe_changes
 
@@ -56,62 +56,67 @@ def recorded(
         StrangeFileError: A link, a pipe or the like stands where a run writes.
         ConfigError: The data are not those of the run to resume.
     """
-    began = time.monotonic()
+    began, stop = time.monotonic(), prepared.stop
     callbacks = make_callbacks(prepared.composed.conf.run.callbacks, prepared.composed.builder)
     run_dir.mkdir(parents=True, exist_ok=True)
     check_run_dir(run_dir)
     with locked(run_dir) as lock:
-        git = read_git(prepared.composed.project_root)
-        manifest = _first_manifest(prepared, run_dir, git)
-        if resumption is not None:
-            # Another process may have resumed it, and ended, since it was found.
-            resumption = replace(resumption, manifest=read_manifest(run_dir))
-            _take_up(manifest, resumption, prepared, observer)
-        config = with_signature(prepared.composed.yaml, str(prepared.composed.project_root))
-        cadence = prepared.composed.conf.run.checkpoint
-        retention = Retention(cadence.keep, cadence.best.keep)
-        observer = LoggingObserver(observer, run_dir)
-        recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
-        if resumption is None:
-            _write_origin(prepared, run_dir, git)
-        mirror = _start_mirror(prepared, recorder)
-        sweep = run_dir.parent if prepared.composed.sweep else None
-        about = logged_run(run_dir, manifest, sweep)
-        trackers = _start_trackers(prepared, recorder, about)
-        calls = CallbackThread(callbacks, about, manifest, prepared.stop, _noticing(prepared, recorder))
-        patience = prepared.composed.conf.run.storage_timeout_seconds
+        recorder = _opened(prepared, run_dir, observer, resumption, lock)
+        companions = Companions(prepared, recorder, callbacks)
+        manifest, observer, at_once = recorder.manifest, recorder.observer, False
         with driver_log(run_dir, prepared.composed.redact):
             try:
                 observer.started(run_dir, manifest)
-                calls.start()
+                companions.start()
                 yield recorder
-                calls.drain(*_patience(prepared))
+                companions.drain()
                 check_rows(manifest)
-                _finish(manifest, prepared.stop)
+                _finish(manifest, stop)
                 tell_missing_goals(manifest, prepared.composed.conf.run, observer)
             except BaseException as error:
-                prepared.stop.ending = True
-                if is_by_signal(error, prepared.stop):
-                    _finish(manifest, prepared.stop, at_once=True)
-                    patience = 0
+                stop.ending = True
+                if is_by_signal(error, stop):
+                    _finish(manifest, stop, at_once=True)
+                    at_once = True
                     return
-                redact = prepared.composed.redact
-                manifest.status, manifest.exit_reason = Status.FAILED, redact(first_line(error))
-                manifest.error = redact.clean_data(_describe_error(error, recorder))
-                if isinstance(error, RtrainError):
-                    error.run_dir = run_dir
-                log_error(error)
+                _note_failure(error, recorder, prepared.composed.redact)
                 raise
             finally:
-                prepared.stop.ending = True
+                stop.ending = True
                 manifest.ended_at = utc_now()
                 _note_times(recorder, prepared.seconds, began)
                 recorder.close()
-                calls.finish(outcome_of(run_dir, manifest), *_patience(prepared))
-                _end_trackers(trackers, prepared.stop, recorder)
-                if mirror is not None:
-                    _end_mirror(mirror, patience, prepared.stop, recorder)
+                companions.finish(at_once=at_once)
                 observer.ended(run_dir, manifest)
+
+
+def _opened(
+    prepared: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None, lock: Lock
+) -> Recorder:
+    """Return what writes the run, once its first manifest is there."""
+    composed = prepared.composed
+    git = read_git(composed.project_root)
+    manifest = _first_manifest(prepared, run_dir, git)
+    if resumption is not None:
+        # Another process may have resumed it, and ended, since it was found.
+        _take_up(manifest, replace(resumption, manifest=read_manifest(run_dir)), prepared, observer)
+    config = with_signature(composed.yaml, str(composed.project_root))
+    cadence = composed.conf.run.checkpoint
+    retention = Retention(cadence.keep, cadence.best.keep)
+    logged = LoggingObserver(observer, run_dir)
+    recorder = Recorder(run_dir, manifest, logged, retention, config, lock, _output_lines(prepared))
+    if resumption is None:
+        _write_origin(prepared, run_dir, git)
+    return recorder
+
+
+def _note_failure(error: BaseException, recorder: Recorder, redact: Redactor) -> None:
+    manifest = recorder.manifest
+    manifest.status, manifest.exit_reason = Status.FAILED, redact(first_line(error))
+    manifest.error = redact.clean_data(_describe_error(error, recorder))
+    if isinstance(error, RtrainError):
+        error.run_dir = recorder.run_dir
+    log_error(error)
 
 
 def _note_times(recorder: Recorder, prepare: float, began: float) -> None:
@@ -144,55 +149,6 @@ def _output_lines(prepared: Prepared) -> OutputLines | None:
     if wanted not in shown or is_shown_directly(prepared):
         return None
     return OutputLines(all_ranks=wanted == "all" and prepared.cluster is not None)
-
-
-def _start_mirror(prepared: Prepared, recorder: Recorder) -> Mirror | None:
-    if prepared.storage is None:
-        return None
-    folder = prepared.storage.below(recorder.run_dir.name)
-    recorder.manifest.storage = {"url": folder.url, "complete": False}
-    return mirror_run(recorder.run_dir, folder, recorder.retention, recorder.observer.notice)
-
-
-def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Recorder) -> None:
-    """Wait for the copy of a run that is over, and say loudly what it lacks. One more signal ends the waiting."""
-    manifest = recorder.manifest
-    assert manifest.storage is not None
-    url, before = manifest.storage["url"], stop.num_signals
-    recorder.observer.stage(f"copying to {url}")
-    ending = mirror.finish(patience, lambda: stop.num_signals > before)
-    manifest.storage["complete"] = ending.complete
-    if not ending.complete:
-        manifest.storage |= {"missing": ending.missing, "error": ending.error}
-        manifest.exit_reason = f"{manifest.exit_reason}; its copy is NOT COMPLETE"
-        lacks = f"{len(ending.missing)} checkpoints" if ending.missing else "the end of the run"
-        recorder.observer.notice(f"{url} lacks {lacks} ({ending.error}); everything is in {recorder.run_dir}")
-    recorder.write()
-
-
-def _noticing(prepared: Prepared, recorder: Recorder) -> Callable[[str], None]:
-    """Return what tells the user a line in which secrets are masked."""
-    return lambda text: recorder.observer.notice(prepared.composed.redact(text))
-
-
-def _patience(prepared: Prepared) -> tuple[float, Callable[[], bool]]:
-    """Return how many seconds to wait for pending reports of a run, and whether another signal has ended the wait."""
-    before = prepared.stop.num_signals
-    return prepared.composed.conf.run.loggers_timeout_seconds, lambda: prepared.stop.num_signals > before
-
-
-def _start_trackers(prepared: Prepared, recorder: Recorder, run: LoggedRun) -> Trackers | None:
-    conf = prepared.composed.conf.run
-    if not conf.loggers:
-        return None
-    return Trackers(conf, run, prepared.composed.redact, recorder.observer.notice)
-
-
-def _end_trackers(trackers: Trackers | None, stop: StopRequest, recorder: Recorder) -> None:
-    """Wait for the trackers of a run that is over. One more signal ends the waiting."""
-    if trackers is not None:
-        before = stop.num_signals
-        trackers.finish(recorder.run_dir, recorder.manifest, lambda: stop.num_signals > before)
 
 
 def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:

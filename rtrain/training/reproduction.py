@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.runs.manifest import Manifest
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer
 from rtrain.runs.run import Run
 
 TIMES = ("_per_second", "_seconds")

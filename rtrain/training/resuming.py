@@ -45,7 +45,7 @@ SAME_DATA = (
 """What a model and a position in an epoch depend on."""
 ROUNDING = 1e-6
 """Relative difference of two means or deviations of the same rows."""
-LENGTHS = ("trainer.max_epochs", "trainer.max_steps")
+SCHEDULED_BY = ("trainer.max_epochs", "trainer.max_steps")
 """What says how long a run is, in what schedules count."""
 COUNTS = {"trainer.max_epochs": "epoch", "trainer.max_steps": "step", "trainer.num_boost_round": "step"}
 """What the record of a checkpoint counts, by the key that limits it."""
@@ -171,7 +171,7 @@ def refused(resumption: Resumption) -> list[str]:
 
 
 def _lengths(resumption: Resumption) -> list[str]:
-    return [key for key in LENGTHS if key in resumption.changed]
+    return [key for key in SCHEDULED_BY if key in resumption.changed]
 
 
 def _passed(resumption: Resumption) -> dict[str, int]:
@@ -206,7 +206,7 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
         _refuse_shorter(resumption, {key: passed[key] for key in wrong})
     if wrong:
         why = "can't be resumed with another config: its checkpoint depends on"
-        if set(wrong) <= set(LENGTHS):
+        if set(wrong) <= set(SCHEDULED_BY):
             why = f"can't be made longer or shorter, because {_schedule(resumption)} depends on its length:"
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
         own = resumption.manifest.config["trainer"].get("train_loop") is not None

@@ -6,8 +6,8 @@ from rtrain.config.diagnostics.idle import check_with_rows
 from rtrain.config.needs import Way
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
-from rtrain.training.fit import SilentObserver
 from rtrain.training.preparation import load_dataset
 
 STEPS = "before that many steps"

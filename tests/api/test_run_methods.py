@@ -19,8 +19,8 @@ import pytest
 import rtrain
 from rtrain.config.calls.call import Call
 from rtrain.displays.notebook import WarningObserver
+from rtrain.runs.observer import SilentObserver
 from rtrain.sweeps.record.folder import resuming_sweep
-from rtrain.training.fit import SilentObserver
 
 QUICK = {"num_workers": 0, "epochs": 2, "dataset.limit": 100}
 

@@ -9,7 +9,7 @@ import pytest
 
 import rtrain
 from rtrain.config.nested import value_at
-from rtrain.config.renamed import by_new_names, new_names, notes_of_renamed, old_keys, renamed
+from rtrain.config.renamed import by_new_names, check_renamed, new_names, old_keys, renamed
 from rtrain.config.session import Session
 from rtrain.config.validate import dataclasses_in
 from rtrain.errors import ConfigError
@@ -64,7 +64,7 @@ class Whole:
 
 
 def test_each_old_key_gets_one_note():
-    notes = notes_of_renamed({"trainer": {"width": 2.0}, "inner": {"size": 1}}, Whole())
+    notes = check_renamed({"trainer": {"width": 2.0}, "inner": {"size": 1}}, Whole(), [])
     assert {note.partition(";")[0] for note in notes} == {
         "inner.size was renamed to inner.length",
         "trainer.width was renamed to trainer.other.length",

@@ -19,8 +19,8 @@ from rtrain.cli.app import run
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.run_lines import next_command
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
-from rtrain.training.fit import SilentObserver
 from rtrain.training.preparation import check_job, load_dataset
 
 ROWS = 300

@@ -12,12 +12,12 @@ import rtrain
 from rtrain.cli.app import run as command
 from rtrain.runs import events as module
 from rtrain.runs.events import Event, EventLog, damaged_lines, newest_first, read_events, write_events
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import AttemptRecord
 from rtrain.runs.run import Run
 from rtrain.runs.verify import MOST_LINES, verify_run
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 DAMAGES = {
     "no UTF-8": b"\xff\xfe\x00",

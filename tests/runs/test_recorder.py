@@ -12,10 +12,10 @@ from rtrain.runs.checkpoints import checkpoint_dir, checkpoints_dir, write_check
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.logs import MOST_OPEN
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import AttemptRecord, LogRecord, NoticeRecord, ProgressRecord
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 METRICS = Event.at(0.0, step=1, epoch=0, metrics={"train/loss": 1.0})
 PROGRESS = ProgressRecord(step=1, epoch=0, steps_per_epoch=None, rows=1)

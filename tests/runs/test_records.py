@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rtrain.runs.events import Event
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import (
     AttemptFailedRecord,
@@ -31,7 +32,6 @@ from rtrain.runs.records import (
     to_wire,
 )
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 DOCS = Path(__file__).parents[2] / "docs"
 CHECKPOINT = {"name": "epoch-0001-step-00000004", "step": 4, "epoch": 1, "metrics": {}, "score": None, "files": {}}

@@ -24,13 +24,13 @@ from rtrain.runs.filesystem.plain_files import (
     parse_json,
     read_json,
 )
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import LogRecord
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps.record.folder import opened
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 FILES = (
     *(".lock", "manifest.json", "config.yaml", "events.jsonl", ".hydra", ".hydra/config.yaml", "logs"),

@@ -8,10 +8,10 @@ from rtrain.cli.app import run as rtrain
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
 from rtrain.runs.events import Event
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.verify import check_whole, newest_whole, set_aside, verify_run
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 
 @pytest.fixture

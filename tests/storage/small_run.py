@@ -10,11 +10,11 @@ from typing import Any
 
 from rtrain.runs.checkpoints import Retention, checkpoint_dir, write_checkpoint
 from rtrain.runs.events import Event
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import CheckpointRecord
 from rtrain.storage.folders import Folder, read_json
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 CONFIG = "trainer: {type: none}\n"
 

@@ -18,10 +18,11 @@ import rtrain
 from rtrain.cli import app
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.verify import verify_run
 from rtrain.schemas import schemas
 from rtrain.storage.fetching import fetch_run, stored_run
-from rtrain.training.fit import SilentObserver, fit_session
+from rtrain.training.fit import fit_session
 
 TRAINING = [
     "dataset=digits",

@@ -15,7 +15,7 @@ from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import RecordingChannel, make_job
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.registry import confs, load_trainer
 
 SHAPE = (10, 2)

@@ -17,7 +17,7 @@ from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.small_data import small_dataset, small_text, streamed, with_infinite_row
 from rtrain.testing.workers import RecordingChannel, newest
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.worker import Worker

@@ -8,13 +8,13 @@ from growing_cluster import add_node, growing_cluster
 
 import rtrain
 from rtrain.config.session import Session
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps import resources
 from rtrain.sweeps.executors import ray as executor
 from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
-from rtrain.training.fit import SilentObserver
 
 WORDS = ["dataset.limit=400", "trainer.max_epochs=3", "trainer.num_threads=1", "sweep.metric=val/loss", "run.seed=1,2"]
 

@@ -7,12 +7,12 @@ import pytest
 from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.session import Session
 from rtrain.errors import NotEnoughResourcesError
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
 from rtrain.sweeps import resources as rooms
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.planning import Checks
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker
-from rtrain.training.fit import SilentObserver
 
 
 def shape(num_workers, cpus=1.0, gpus=0.0, strategy="PACK"):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import rtrain
+from rtrain.runs.observer import SilentObserver
 from rtrain.sweeps import data as sweep_data
 from rtrain.sweeps.data import Data, num_bytes
 from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.testing.small_data import in_memory, small_dataset, streamed
-from rtrain.training.fit import SilentObserver
 
 SIZE = 1_000
 

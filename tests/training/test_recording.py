@@ -4,7 +4,7 @@ import pytest
 
 from rtrain.config.run_conf import BestConf, BoundsConf, CheckpointConf, RunConf, StopConf
 from rtrain.errors import TrainingError
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer
 from rtrain.testing.workers import make_manifest
 from rtrain.training.recording import check_rows, tell_missing_goals
 

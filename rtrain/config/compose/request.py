@@ -98,7 +98,7 @@ class Request:
 
     @property
     def own_options(self) -> list[str]:
-        """The configs that the words choose in groups of the user's own: ``experiment/wide``."""
+        """The configs that the words choose in groups that only the user has: ``experiment/wide``."""
         words = [word for word in self.words if chosen_at(word.key) is None and self.is_choice(word)]
         values = {word.key: split_word(word.text)[2] or "" for word in words}
         return [f"{group}/{name}" for group, value in values.items() for name in re.findall(r"[\w.\-/]+", value)]

@@ -13,7 +13,7 @@ from rtrain.config.files.locations import shown
 
 
 class DefaultsLists:
-    """Explains what Hydra says of defaults lists."""
+    """Explains Hydra's errors about defaults lists."""
 
     def __init__(self, request: Request, places: SourceMap) -> None:
         self.request, self.places = request, places
@@ -49,7 +49,7 @@ class DefaultsLists:
         return next(filter(None, (self.places.entry(config, f"/{name}") for name in names)), None)
 
     def without_package(self, key: str) -> Diagnostic | None:
-        """Explain a section that is none: an option of the user's own group has its keys there without a header."""
+        """Explain an unknown section, made by an option file without a header in a group that only the user has."""
         option = next((one for one in self.request.own_options if one.partition("/")[0] == key), None)
         path = None if option is None else self.places.file_of(option)
         if option is None or path is None:

@@ -15,7 +15,7 @@ from rtrain.runs.events import Event, events_file, newest_first, parse_line
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.runs.manifest import read_manifest
-from rtrain.runs.recorder import Observer
+from rtrain.runs.observer import Observer
 from rtrain.runs.status import Status
 
 MOST_BEFORE = 20

@@ -15,11 +15,12 @@ from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, RtrainError, TrainingError
 from rtrain.process.variables import arguments_hidden
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import ForwardingObserver, begun
-from rtrain.training.fit import SilentObserver, train_prepared
+from rtrain.training.fit import train_prepared
 from rtrain.training.preparation import prepared
 
 SUBMITS_BY = {"SlurmLauncher": "srun"}

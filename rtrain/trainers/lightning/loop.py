@@ -11,6 +11,7 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 from safetensors.torch import load_file
 
 from rtrain.config.targets.builder import Builder
+from rtrain.trainers.base import LENGTHS
 from rtrain.trainers.lightning.checkpoint.untrusted import StrangersNumbers
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.inputs import EvalBatches, OurData, SharedData, SplitRows, TrainBatches, loader_of
@@ -18,7 +19,6 @@ from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
 from rtrain.trainers.loops.epochs.progress import EpochProgress
-from rtrain.trainers.loops.finished import LENGTHS
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.runs.status import SIGNALLED
+from rtrain.trainers.base import LENGTHS
 from rtrain.trainers.lightning.checkpoint.stored import check_readable, without_objects
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.inputs import OurData, SharedData
@@ -33,7 +34,6 @@ from rtrain.trainers.lightning.metrics.watched import Watched
 from rtrain.trainers.lightning.schedules import Schedules
 from rtrain.trainers.loops.control import TrainerControl, is_due
 from rtrain.trainers.loops.epochs.progress import EpochProgress
-from rtrain.trainers.loops.finished import LENGTHS
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state

@@ -8,9 +8,10 @@ from typing import Any
 
 from rtrain.runs.checkpoints import Writer
 from rtrain.runs.status import SIGNALLED
+from rtrain.trainers.base import LENGTHS
 from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.loops.epochs.progress import EpochProgress
-from rtrain.trainers.loops.finished import LENGTHS, tell_over
+from rtrain.trainers.loops.finished import tell_over
 from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.loops.progress import Progress

@@ -10,7 +10,7 @@ from typing import Any
 from rtrain.config.did_you_mean import alike, closest, did_you_mean, to_try
 from rtrain.config.run_conf import BestConf, RunConf
 from rtrain.errors import ConfigError
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 SMALLER = frozenset(
     {

@@ -6,11 +6,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from rtrain.trainers.base import LENGTHS
 from rtrain.trainers.loops.stopping import TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
-
-LENGTHS = ("max_epochs", "max_steps", "num_boost_round")
-"""Limits of the length of a run, whose reach is its usual end."""
 
 
 def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rtrain.config.run_conf import BestConf, RunConf, StopConf
 from rtrain.trainers.loops.directions import Directions, check_modes, monitored
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from rtrain.runs.checkpoints import read_state
 from rtrain.runs.filesystem.files import to_json, write_atomic
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 FILE_NAME = "progress.json"
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.config.value_types.texts import one_of
-from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import CAN_SKIP
 from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER, JUDGED, SAVED_BY_EPOCH, can_stop
 
 IN_EPOCHS = Need(

@@ -18,11 +18,12 @@ from rtrain.trainers.base import SCHEDULE_LENGTHS
 from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.tasks import PLACES
-from rtrain.trainers.torch.checkpoint.state import TrainState, make_ema
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import transformed_info
 from rtrain.trainers.torch.losses.of_tasks import usual_loss
 from rtrain.trainers.torch.losses.own import own_loss
+from rtrain.trainers.torch.optimization.ema import make_ema
 from rtrain.trainers.torch.sanity_check import try_model
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.worker import Worker

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from rtrain.engine.in_process import DirectChannel
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.testing.workers import make_manifest, make_worker
-from rtrain.training.fit import SilentObserver
 
 STEPS_PER_SECOND, LOG_EVERY = 100, 10
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rtrain.engine.in_process import DirectChannel
 from rtrain.runs.events import events_file, read_events
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.testing.workers import make_manifest, make_worker
-from rtrain.training.fit import SilentObserver
 
 
 def record(folder, num_events, num_metrics):

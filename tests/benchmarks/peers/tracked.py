@@ -12,11 +12,11 @@ from pathlib import Path
 
 from rtrain.engine.in_process import DirectChannel
 from rtrain.loggers import csv
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.testing.workers import make_manifest, make_worker
 from rtrain.tracking.delivery import Delivery
 from rtrain.tracking.trackers import logged_run, outcome_of
-from rtrain.training.fit import SilentObserver
 
 RECORDS_PER_SECOND = 1000
 

@@ -9,8 +9,9 @@ from rtrain.config.diagnostics.meant.keys.words import hint_about
 from rtrain.config.files.locations import builtin_dir
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
-from rtrain.training.fit import SilentObserver, fit_session
+from rtrain.training.fit import fit_session
 
 
 @pytest.fixture(autouse=True)

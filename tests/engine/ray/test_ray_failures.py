@@ -13,9 +13,10 @@ from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.schema import ClusterConf
 from rtrain.config.session import Session
 from rtrain.errors import TrainingError
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.training.fit import SilentObserver, fit_session
+from rtrain.training.fit import fit_session
 
 MODEL = '''
 import os

@@ -12,10 +12,10 @@ from rtrain.runs.events import Event
 from rtrain.runs.filesystem import lock as lock_module
 from rtrain.runs.filesystem.lock import FILE_NAME, is_locked, locked
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.verify import verify_run
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 
 class Listener(SilentObserver):

@@ -13,7 +13,7 @@ from rtrain.testing.workers import make_job
 from rtrain.trainers.jax.checks import check_conf
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.predictor import load_predictor
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.trained import LoadedCheckpoint
 
 SCHEDULE = {"_target_": "optax.cosine_decay_schedule", "init_value": 0.1, "decay_steps": "auto"}

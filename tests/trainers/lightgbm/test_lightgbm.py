@@ -19,7 +19,7 @@ from rtrain.testing.small_data import streamed
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.plugin import Plugin
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 STUMP = {"num_leaves": 2, "min_data_per_group": 5}
 fit = partial(boosting_runs.fit, "lightgbm")

@@ -23,7 +23,7 @@ from rtrain.trainers.lightning.inputs import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.predictor import load_predictor
 from rtrain.trainers.lightning.services import Services
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.torch.ranks import TorchRanks
 
 HERE = __name__

@@ -14,7 +14,7 @@ from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.metrics.logged import metric_name, names_here
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 HERE = __name__
 BOTH = {"on_step": True, "on_epoch": True}

@@ -20,7 +20,7 @@ from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 HERE = __name__
 

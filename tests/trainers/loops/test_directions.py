@@ -18,7 +18,7 @@ from rtrain.errors import ConfigError
 from rtrain.sweeps.factory import goals_of
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM
 from rtrain.trainers.loops.directions import Directions, check_directions, known_direction, nearest_metric
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.losses.metrics import direction_of

@@ -9,9 +9,9 @@ import pytest
 from pyarrow import csv, parquet
 
 from rtrain.config.session import Session
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
 from rtrain.trainers.loops.boosting.rounds import group_sizes
-from rtrain.training.fit import SilentObserver
 from rtrain.training.preparation import load_dataset
 
 ROWS, QUERIES = 240, 24

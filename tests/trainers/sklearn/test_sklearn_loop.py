@@ -131,7 +131,7 @@ def test_predictions_that_are_no_numbers_fail_the_run_and_name_the_estimator(tmp
 
 def test_early_stopping_ends_the_epochs(tmp_path):
     early = {"monitor": "test/loss", "patience": 2, "min_delta": 100.0}
-    from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+    from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
     conf = make_conf("neural_network.MLPClassifier", max_epochs=50, early_stopping=EarlyStoppingConf(**early), **MLP)
     assert fit(tmp_path, conf).checkpoints[-1]["epoch"] == 3

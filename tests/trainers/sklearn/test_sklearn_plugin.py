@@ -12,7 +12,7 @@ from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError
 from rtrain.evaluation import compared, metrics_of
 from rtrain.testing.workers import make_job, newest
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.sklearn.checks import check_conf
 from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
 from rtrain.trainers.sklearn.predictor import load_predictor

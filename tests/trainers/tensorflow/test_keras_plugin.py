@@ -15,7 +15,7 @@ from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.tensorflow.plugin import Plugin
 from rtrain.trainers.trained import LoadedCheckpoint
 

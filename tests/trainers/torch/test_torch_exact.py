@@ -7,7 +7,7 @@ from torch_runs import MLP, MODELS, fit, fit_rank, make_conf, small_dataset
 from rtrain.datasets.base import Dataset
 from rtrain.testing.small_data import streamed
 from rtrain.trainers.loops import stopping
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
 NOISY = {"_target_": "torch.nn.Dropout", "p": 0.3}
 ADAM = {"_target_": "torch.optim.AdamW", "lr": 0.01, "amsgrad": True}

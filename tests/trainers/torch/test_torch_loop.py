@@ -183,7 +183,7 @@ def test_early_stopping_counts_evaluations(tmp_path):
 
 
 def _early(**keys):
-    from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+    from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
     return EarlyStoppingConf(**keys)
 

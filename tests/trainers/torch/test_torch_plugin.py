@@ -15,7 +15,7 @@ from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.config.value_types.num_workers import Elastic
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
 from rtrain.trainers.torch.strategies import ddp

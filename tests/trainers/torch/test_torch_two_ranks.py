@@ -113,7 +113,7 @@ def test_a_time_limit_ends_both(world, tmp_path):
 
 
 def test_early_stopping_ends_both(world, tmp_path):
-    from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+    from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
     early = EarlyStoppingConf(monitor="test/loss", patience=1, min_delta=100.0)
     records, _ = world.run(fit_rank, str(tmp_path), make_conf(max_epochs=50, early_stopping=early))

@@ -10,7 +10,8 @@ from pydantic import Field
 from rtrain.config.needs import Need, Rules
 from rtrain.config.renamed import renamed
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
-from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import CAN_SKIP
 from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER, can_stop
 
 HAS_EPOCHS = Need(

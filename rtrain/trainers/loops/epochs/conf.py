@@ -10,6 +10,7 @@ from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
 from rtrain.config.value_types.texts import one_of
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.loops.epochs.too_late import (
     BY_EPOCH,
     BY_STEP,
@@ -48,24 +49,6 @@ SHUFFLES = Need(
 )
 MEASURED = (EVALUATES.of("metrics"), EVALUATED.of("metrics"))
 """The rules of metrics, of trainers that take more of them."""
-
-
-@dataclass(kw_only=True)
-class EarlyStoppingConf:
-    """Stop when a metric no longer gets better."""
-
-    monitor: str | None = None
-    """Metric to monitor, e.g. ``val/loss``; null: the metric that selects the best checkpoint."""
-
-    mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
-    """Whether smaller or larger is better; ``auto`` takes what is known of the metric, and refuses one of which nothing
-    is."""
-
-    patience: Annotated[int, Field(ge=1)] = 5
-    """Number of evaluations in a row without improvement after which the run ends."""
-
-    min_delta: Annotated[float, Field(ge=0)] = 0.0
-    """Minimum change that counts as an improvement."""
 
 
 @dataclass(kw_only=True)

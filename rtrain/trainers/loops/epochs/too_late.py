@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rtrain.config.needs import Need, Rule, Way
 
 if TYPE_CHECKING:
-    from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf, EpochsConf, LimitsConf
+    from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
+    from rtrain.trainers.loops.epochs.conf import EpochsConf, LimitsConf
 
 STEPS_OF_SCHEDULES = ("num_warmup_steps", "warmup_steps", "step_size")
 """Arguments of schedules, of any framework, that count the steps until something new begins."""

@@ -13,7 +13,7 @@ from safetensors.torch import load_model
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
@@ -140,14 +140,6 @@ def load_weights(model: nn.Module, path: Path, device: torch.device) -> None:
         raise CheckpointError(f"{path} can't be read: {error}") from error
     except RuntimeError as error:
         raise CheckpointError(f"{path} does not contain the weights of this model: {error}") from error
-
-
-def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:
-    """Return a moving average of the model's weights and buffers, or None."""
-    if decay is None:
-        return None
-    average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
-    return AveragedModel(model, multi_avg_fn=average, use_buffers=True)
 
 
 def has_only_batch_statistics(model: nn.Module) -> bool:

@@ -16,6 +16,8 @@ from rtrain.trainers.torch.ranks import TorchRanks
 
 GPU_SHARE = 0.25
 """Part of a GPU's free memory that rows may take: the rest is for activations and the state of the optimizer."""
+STANDARDIZED_ONCE_BYTES = 16 * 2**20
+"""Rows of a split that take no more are standardized for all passes; each worker then has its own copy."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Inputs:
     def __init__(self, info: DatasetInfo, device: torch.device, channels_last: bool) -> None:
         self._device = device
         self._format = torch.channels_last if channels_last and len(info.input_shape) == 3 else None
-        self._standardized = Standardizer(info, device)
+        self.standardized = Standardizer(info, device)
 
     def place(self, values: np.ndarray | Tensor) -> Tensor:
         """Return ``values`` on the device, without a copy where the device is the CPU."""
@@ -50,7 +52,10 @@ class Inputs:
 
     def ready(self, x: Tensor) -> Tensor:
         """Return rows standardized, in the model's memory format."""
-        x = self._standardized(x)
+        return self.formatted(self.standardized(x))
+
+    def formatted(self, x: Tensor) -> Tensor:
+        """Return standardized rows in the model's memory format."""
         return x if self._format is None else x.contiguous(memory_format=self._format)
 
 
@@ -75,7 +80,11 @@ class TensorLoader(BatchLoader):
             self._hold(split)
 
     def _hold(self, split: ResidentSplit) -> None:
-        self._x = self._inputs.held(split.columns["x"])
+        x = self._inputs.held(split.columns["x"])
+        is_small = x.numel() * 4 <= STANDARDIZED_ONCE_BYTES
+        self._x, self._ready = (
+            (self._inputs.standardized(x), self._inputs.formatted) if is_small else (x, self._inputs.ready)
+        )
         self._y = self._inputs.place(target_tensor(split.columns["y"]))
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
@@ -94,7 +103,7 @@ class TensorLoader(BatchLoader):
             index = torch.from_numpy(rows)
             x = self._inputs.place(held.index_select(0, index.to(held.device)))
             index = index.to(self._world.device)
-            step = Step(self._inputs.ready(x), self._y.index_select(0, index), num_global)
+            step = Step(self._ready(x), self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
     def step(self, batch: Batch, x: Tensor | None = None) -> Step:

@@ -128,7 +128,9 @@ class OptimizerStep:
             if self.checks_output:
                 check_output(output, target, self.info)
             self._check_loss(output, target)
-            row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight) * step.weight_scale
+            row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight)
+            if step.weight_scale != 1.0:  # each product is one more kernel in both directions
+                row_losses = row_losses * step.weight_scale
         self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
         return row_losses.detach().float()
 

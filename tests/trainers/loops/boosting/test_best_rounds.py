@@ -12,7 +12,7 @@ from rtrain.errors import ConfigError
 from rtrain.evaluation import compared, metrics_of
 from rtrain.runs.checkpoints import best_record, checkpoints_dir
 from rtrain.testing.workers import RecordingChannel, make_job
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.registry import confs, load_trainer
 from rtrain.trainers.trained import LoadedCheckpoint
 

@@ -13,7 +13,7 @@ from rtrain.config.schema import RtrainConf
 from rtrain.config.targets.builder import Builder
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.registry import confs, load_trainer
 

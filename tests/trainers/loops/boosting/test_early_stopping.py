@@ -13,7 +13,7 @@ from rtrain.schemas import schemas
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf as LightGBMConf
 from rtrain.trainers.loops.boosting.progress import RoundProgress
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.xgboost.config import Conf as XGBoostConf
 

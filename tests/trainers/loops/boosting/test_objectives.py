@@ -23,7 +23,7 @@ from rtrain.prediction.output import prediction_table
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import make_job
 from rtrain.trainers.loops.boosting.rounds import group_sizes
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.registry import confs, load_trainer
 
 ROUNDS, PATIENCE = 40, 3

@@ -10,7 +10,8 @@ import pytest
 from rtrain.datasets.base import ResidentSplit
 from rtrain.testing.small_data import in_memory, streamed
 from rtrain.testing.workers import RecordingChannel, make_worker
-from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf, EpochsConf
+from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 

@@ -41,7 +41,7 @@ PARTS = ("trainer.scheduler", "trainer.early_stopping", "run.checkpoint", "sweep
 """Parts whose names in other tools say what the keys below them are about: ``lr_scheduler.patience`` stops no run."""
 OF_RUNS = ("run", "scaling", "cluster", "sweep", "smoke")
 """Sections in which users do not look for the keys of a data set or a trainer."""
-LENGTHS = ("max_epochs", "max_steps", "max_seconds", "num_boost_round")
+LIMITS = ("max_epochs", "max_steps", "max_seconds", "num_boost_round")
 """Keys that say how long a run is: what other tools call so in a section about something else is not that."""
 _NO_RUN = re.compile(
     "val|eval|test|checkpoint|ckpt|sav(e|ing)|log|warm|decay|schedul|period|interval|early|patience|freez"
@@ -160,7 +160,7 @@ class WrongKeys:
         """Return whether a key is meant to say how long a run is, by a name in a section about something else."""
         section = key.rpartition(".")[0]
         is_unknown = bool(section) and not self.known.knows(section)
-        return is_unknown and meant.rpartition(".")[2] in LENGTHS and _NO_RUN.search(section.casefold()) is not None
+        return is_unknown and meant.rpartition(".")[2] in LIMITS and _NO_RUN.search(section.casefold()) is not None
 
     def _part_about(self, key: str) -> str | None:
         """Return the part that the section of a wrong key means: ``trainer.scheduler`` for ``lr_scheduler.x``."""

@@ -7,9 +7,9 @@ import pytest
 import rtrain
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
+from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
 from rtrain.trainers.registry import load_trainer
-from rtrain.training.fit import SilentObserver
 from rtrain.training.preparation import check_job, load_dataset
 
 LOOPS = """

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.runs.output_lines import OutputLines
+from rtrain.runs.logs import OutputLines
+from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import LogRecord
 from rtrain.testing.workers import make_manifest
-from rtrain.training.fit import SilentObserver
 
 
 def fed(lines, *texts, rank=0):
