@@ -128,9 +128,14 @@ class OptimizerStep:
             if self.checks_output:
                 check_output(output, target, self.info)
             self._check_loss(output, target)
-            row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight)
-            if step.weight_scale != 1.0:  # each product is one more kernel in both directions
-                row_losses = row_losses * step.weight_scale
+            loss: Tensor = self.loss(output, target)
+        if loss.ndim == 0 and step.weight is None and step.weight_scale == 1.0:
+            # The mean of rows is the loss as it is where they are all rows of the step: no product needs a gradient.
+            share = num_rows * self.world.size / step.num_global
+            self.strategy.backward(self.state, loss if share == 1.0 else loss * share)
+            return loss.detach().float() * num_rows
+        with self._autocast():
+            row_losses = sum_over_rows(loss, num_rows, step.weight) * step.weight_scale
         self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
         return row_losses.detach().float()
 
