@@ -67,7 +67,7 @@ class TensorLoader(BatchLoader):
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: TorchRanks, channels_last: bool) -> None:
         super().__init__(split, info)
-        self._world = ranks
+        self._ranks = ranks
         self._inputs = Inputs(info, ranks.device, channels_last)
         self._weighted = "weight" in info.columns
         self._x: Tensor | None = None
@@ -82,7 +82,7 @@ class TensorLoader(BatchLoader):
 
     def num_own_rows(self, one: EpochPlan) -> int:
         """Return the rows of this rank in a whole pass; none where another rank has the same ones and counts them."""
-        return super().num_own_rows(one) if self._world.counts else 0
+        return super().num_own_rows(one) if self._ranks.counts else 0
 
     def steps(self, one: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
@@ -93,7 +93,7 @@ class TensorLoader(BatchLoader):
         for rows, num_global in self._split.indices(one):
             index = torch.from_numpy(rows)
             x = self._inputs.place(held.index_select(0, index.to(held.device)))
-            index = index.to(self._world.device)
+            index = index.to(self._ranks.device)
             step = Step(self._inputs.ready(x), self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
@@ -108,5 +108,5 @@ class TensorLoader(BatchLoader):
         return self._with_weight(step, ones if weight is None else self._inputs.place(weight))
 
     def _with_weight(self, step: Step, weight: Tensor) -> Step:
-        total = self._world.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
+        total = self._ranks.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
         return replace(step, weight=weight, weight_scale=step.num_global / max(total, 1e-30))
