@@ -33,7 +33,7 @@ from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import check_whole
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder
-from rtrain.storage.stores import shown
+from rtrain.storage.stores import shown_url
 from rtrain.tracking.callbacks import check_callbacks
 from rtrain.tracking.trackers import check_loggers
 from rtrain.trainers import registry as trainers
@@ -148,9 +148,9 @@ def check_run_storage(composed: Composed, observer: Observer) -> Folder | None:
     run = composed.conf.run
     if run.storage is None:
         return None
-    observer.stage(f"checking {shown(run.storage)}")
+    observer.stage(f"checking {shown_url(run.storage)}")
     folder = check_access(run.storage, composed.sweep or run.name, key="run.storage")
-    run.storage = shown(run.storage)  # workers get no keys that the URL holds
+    run.storage = shown_url(run.storage)  # workers get no keys that the URL holds
     return folder
 
 
