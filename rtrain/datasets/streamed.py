@@ -142,7 +142,7 @@ class StreamSplit(Split):
     def __post_init__(self) -> None:
         self.num_rows = sum(self.counts)
 
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass.
 
         What is left of a pass that began with another number of workers, or other steps, is read by every worker whole.
@@ -150,40 +150,40 @@ class StreamSplit(Split):
         Raises:
             DatasetError: A piece has other rows than when they were counted.
         """
-        began = one.began or one.layout
-        reads_own = began == one.layout and one.skip_rows % one.global_batch_size == 0
-        rows = ahead(self._part(one, began, one.rank, one.skip_rows)) if reads_own else self._rest(one, began)
+        began = plan.began or plan.layout
+        reads_own = began == plan.layout and plan.skip_rows % plan.global_batch_size == 0
+        rows = ahead(self._part(plan, began, plan.rank, plan.skip_rows)) if reads_own else self._rest(plan, began)
         rebatched = Rebatcher(rows, self._no_rows)
-        for start in range(one.skip_rows, self.num_rows, one.global_batch_size):
-            size = min(one.global_batch_size, self.num_rows - start)
-            low, high = share_of(size, one.rank, one.world_size)
+        for start in range(plan.skip_rows, self.num_rows, plan.global_batch_size):
+            size = min(plan.global_batch_size, self.num_rows - start)
+            low, high = share_of(size, plan.rank, plan.world_size)
             own = rebatched.next(high - low) if reads_own else take(rebatched.next(size), slice(low, high))
             yield take_rows(own, slice(None), size)
 
-    def _rest(self, one: EpochPlan, began: ShardLayout) -> Iterator[Columns]:
-        """Yield all rows of a pass after the first ``one.skip_rows``, in the order of the steps that it began with."""
-        first = one.skip_rows - one.skip_rows % began.rows_per_step
-        parts = [Rebatcher(self._part(one, began, rank, first), self._no_rows) for rank in range(began.num_workers)]
+    def _rest(self, plan: EpochPlan, began: ShardLayout) -> Iterator[Columns]:
+        """Yield all rows of a pass after the first ``plan.skip_rows``, in the order of the steps that it began with."""
+        first = plan.skip_rows - plan.skip_rows % began.rows_per_step
+        parts = [Rebatcher(self._part(plan, began, rank, first), self._no_rows) for rank in range(began.num_workers)]
         for start in range(first, self.num_rows, began.rows_per_step):
             size = min(began.rows_per_step, self.num_rows - start)
             borders = [share_of(size, rank, began.num_workers) for rank in range(began.num_workers)]
             step = concatenated([part.next(high - low) for part, (low, high) in zip(parts, borders, strict=True)])
-            yield take(step, slice(max(0, one.skip_rows - start), None))
+            yield take(step, slice(max(0, plan.skip_rows - start), None))
 
-    def _part(self, one: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
+    def _part(self, plan: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
         """Return a worker's rows of a pass, but for those among the first ``skip_rows`` of all workers."""
         begin = sum(layout.own_rows(before, self.num_rows) for before in range(rank))
         end, skip = begin + layout.own_rows(rank, self.num_rows), layout.own_rows(rank, skip_rows)
-        if not one.shuffle:
+        if not plan.shuffle:
             return self.chunks(first=begin + skip, last=end)
         size = max(2, self.num_shuffle_rows // layout.num_workers)
-        return self._shuffled(one, rank, range(begin, end), skip, size)
+        return self._shuffled(plan, rank, range(begin, end), skip, size)
 
-    def _shuffled(self, one: EpochPlan, rank: int, part: range, skip: int, size: int) -> Iterator[Columns]:
+    def _shuffled(self, plan: EpochPlan, rank: int, part: range, skip: int, size: int) -> Iterator[Columns]:
         """Yield the rows of a worker's part after the first ``skip``, mixed in windows.
 
         Args:
-            one: The pass.
+            plan: The pass.
             rank: Of the worker.
             part: Places of the worker's rows in the pass.
             skip: Rows of the part to leave out.
@@ -191,12 +191,12 @@ class StreamSplit(Split):
         """
         import numpy as np
 
-        order = np.random.default_rng((one.seed, one.epoch)).permutation(len(self.pieces)).tolist()
+        order = np.random.default_rng((plan.seed, plan.epoch)).permutation(len(self.pieces)).tolist()
         starts = part[skip - skip % size :: size]
         rows = Rebatcher(self.chunks(order, starts.start, part.stop), self._no_rows)
         for number, start in enumerate(starts, skip // size):
             count = min(size, part.stop - start)
-            mixed = np.random.default_rng((one.seed, one.epoch, rank, number)).permutation(count)
+            mixed = np.random.default_rng((plan.seed, plan.epoch, rank, number)).permutation(count)
             yield take(rows.next(count), mixed[max(0, skip - number * size) :])
         rows.finish()
 

@@ -224,7 +224,7 @@ class EpochLoop:
 
     def _next_pass(self) -> EpochPlan:
         """Return the epoch that begins, or what is left of the one under way."""
-        one = EpochPlan(
+        plan = EpochPlan(
             rank=self.ranks.rank,
             world_size=self.ranks.size,
             global_batch_size=self.rows_per_step,
@@ -233,7 +233,7 @@ class EpochLoop:
             shuffle=self.conf.shuffle,
             skip_rows=self.progress.rows,
         )
-        return replace(one, began=self.progress.began(one.layout))
+        return replace(plan, began=self.progress.began(plan.layout))
 
     def _evaluation_pass(self) -> EpochPlan:
         rows = self.conf.eval_batch_size * self.ranks.size

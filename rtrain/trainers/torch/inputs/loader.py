@@ -80,17 +80,17 @@ class TensorLoader(BatchLoader):
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
 
-    def num_own_rows(self, one: EpochPlan) -> int:
+    def num_own_rows(self, plan: EpochPlan) -> int:
         """Return the rows of this rank in a whole pass; none where another rank has the same ones and counts them."""
-        return super().num_own_rows(one) if self._ranks.counts else 0
+        return super().num_own_rows(plan) if self._ranks.counts else 0
 
-    def steps(self, one: EpochPlan) -> Iterator[Step]:
+    def steps(self, plan: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
-        return super().steps(one) if self._x is None else self._held_steps(self._x, one)
+        return super().steps(plan) if self._x is None else self._held_steps(self._x, plan)
 
-    def _held_steps(self, held: Tensor, one: EpochPlan) -> Iterator[Step]:
+    def _held_steps(self, held: Tensor, plan: EpochPlan) -> Iterator[Step]:
         assert isinstance(self._split, ResidentSplit)
-        for rows, num_global in self._split.indices(one):
+        for rows, num_global in self._split.indices(plan):
             index = torch.from_numpy(rows)
             x = self._inputs.place(held.index_select(0, index.to(held.device)))
             index = index.to(self._ranks.device)
