@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fragment:
+class Piece:
     """A part of the files that is read in one go: a row group, a text file, some images."""
 
     key: Any
@@ -61,7 +61,7 @@ class RowFilter:
         return (self.low, self.high, self.named, self.below) == (float("-inf"), float("inf"), None, None)
 
     def of_groups(self, keys: np.ndarray) -> RowFilter:
-        """Return the share that looks at as many whole groups as fit into ``limit``, at least one.
+        """Return the filter that looks at as many whole groups as fit into ``limit``, at least one.
 
         Args:
             keys: (num_rows,) uint64, the ``KEY`` of all rows.
@@ -109,7 +109,7 @@ class RowFilter:
         places = np.arange(first_row, first_row + count, dtype=np.uint64)
         return random_numbers(self.seed, columns.get(KEY, places))
 
-    def counts(self, pieces: Sequence[Fragment], columns: Columns) -> list[int]:
+    def counts(self, pieces: Sequence[Piece], columns: Columns) -> list[int]:
         """Return how many rows of each piece belong to the split, by ``columns`` of all rows if they decide."""
         if self.is_whole and (self.limit is None or self.limit == self.num_rows):
             return [piece.num_rows for piece in pieces]
@@ -130,8 +130,8 @@ class StreamSplit(Split):
     """
 
     reader: Reader
-    pieces: Sequence[Fragment]
-    share: RowFilter
+    pieces: Sequence[Piece]
+    row_filter: RowFilter
     counts: Sequence[int]
     """Rows of each piece that belong to the split."""
     row_bytes: int
@@ -246,7 +246,7 @@ class StreamSplit(Split):
 
     def _chosen(self, columns: Columns, first_row: int) -> Columns:
         """Return the rows of the split among those from ``first_row`` on, without what decides it."""
-        chosen = self.share.mask(first_row, len(columns["y"]), columns)
+        chosen = self.row_filter.mask(first_row, len(columns["y"]), columns)
         columns = without_keys(columns)
         return columns if chosen.all() else take(columns, chosen)
 
@@ -269,11 +269,11 @@ def _changed(key: Any, there: int, counted: int) -> DatasetError:
     return DatasetError(message, "The files changed while they were read.")
 
 
-def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Fragment]:
+def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Piece]:
     """Return the pieces for pairs of key and number of rows."""
     pieces = []
     for key, num_rows in keys:
-        pieces.append(Fragment(key, first_row, num_rows))
+        pieces.append(Piece(key, first_row, num_rows))
         first_row += num_rows
     return pieces
 
