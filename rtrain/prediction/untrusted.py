@@ -21,7 +21,7 @@ ENDPOINT = re.compile(r"^dataset\.(.*\.)?(storage_options\.|endpoint|proxy)", re
 """Keys that say which server is asked, or how."""
 
 
-def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
+def check_untrusted(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
     """Refuse settings of an untrusted checkpoint that would run code or read the environment.
 
     Args:
