@@ -18,7 +18,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.tasks import CLASSES, TINY, derived_metrics, metric_names
+from rtrain.trainers.loops.tasks import CLASSES, TINY, derived_metrics, mean_names
 from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.tensorflow.build import (
     build_callbacks,
@@ -104,7 +104,7 @@ class KerasLearner(Learner):
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return the mean of each metric over all rows of all ranks, by their weights."""
-        names = [name for name in metric_names(self._info.task) if name != "perplexity"]
+        names = mean_names(self._info.task)
         sums = np.zeros(1 + len(names))
         for batch in batches:
             if len(batch.y) == 0:

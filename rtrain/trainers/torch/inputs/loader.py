@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, ResidentSplit, Split
 from rtrain.trainers.loops.epochs.loader import BatchLoader
+from rtrain.trainers.loops.tasks import TINY
 from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
 from rtrain.trainers.torch.ranks import TorchRanks
 
@@ -109,4 +110,4 @@ class TensorLoader(BatchLoader):
 
     def _with_weight(self, step: Step, weight: Tensor) -> Step:
         total = self._ranks.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
-        return replace(step, weight=weight, weight_scale=step.num_global / max(total, 1e-30))
+        return replace(step, weight=weight, weight_scale=step.num_global / max(total, TINY))
