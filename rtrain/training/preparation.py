@@ -34,7 +34,7 @@ from rtrain.runs.verify import check_whole
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown_url
-from rtrain.tracking.callbacks import check_callbacks
+from rtrain.tracking.callbacks import check_run_callbacks
 from rtrain.tracking.trackers import check_loggers
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
@@ -121,7 +121,7 @@ def check_whole_job(
     """
     storage = check_run_storage(composed, observer)
     check_loggers(composed.conf.run)
-    check_callbacks(composed.conf.run.callbacks, composed.builder)
+    check_run_callbacks(composed.conf.run.callbacks, composed.builder)
     job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
     return job, plugin, storage
 
