@@ -20,7 +20,7 @@ from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
 from rtrain.trainers.loops.ranking_metrics import Ranking
 from rtrain.trainers.trained import BoundsLosses, ColumnsPredictor, Predictor, QuantileModel, RankingModel, TextModel
 
-TINY = 1e-16
+LEAST_PROBABILITY = 1e-16
 """What smaller probabilities count as in a loss, unless the predictor says it; as in XGBoost."""
 
 
@@ -97,7 +97,7 @@ class ScoredRows:
     """(rows,) how much each row counts."""
     quantiles: tuple[float, ...] = ()
     """Of a model that predicts quantiles."""
-    least_probability: float = TINY
+    least_probability: float = LEAST_PROBABILITY
     ranking: Ranking = field(default_factory=Ranking)
     own: Mapping[str, float] = field(default_factory=dict)
     """Metrics that the predictor measures itself, means over these rows."""
@@ -149,7 +149,7 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Measur
         return _places(scores, chunk.y, weight)
     group = np.zeros(len(scores), int) if chunk.group is None else chunk.group
     quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
-    least = predictor.least_probability if isinstance(predictor, BoundsLosses) else TINY
+    least = predictor.least_probability if isinstance(predictor, BoundsLosses) else LEAST_PROBABILITY
     ranking = predictor.ranking if isinstance(predictor, RankingModel) else Ranking()
     return ScoredRows(scores, chunk.y, group, weight, quantiles, least, ranking, own)
 
@@ -257,7 +257,7 @@ def _classification(rows: ScoredRows) -> dict[str, float]:
     return found
 
 
-def _log_losses(scores: np.ndarray, y: np.ndarray, least: float = TINY) -> np.ndarray:
+def _log_losses(scores: np.ndarray, y: np.ndarray, least: float = LEAST_PROBABILITY) -> np.ndarray:
     chosen = np.take_along_axis(scores.astype(np.float64), y[..., None], axis=-1)[..., 0]
     losses: np.ndarray = -np.log(np.clip(chosen, least, 1))
     return losses

@@ -77,6 +77,15 @@ def test_a_file_of_the_code_that_docs_name_is_there():
         assert {path for path in named.findall(page.read_text()) if not (ROOT / path).exists()} == set(), page.name
 
 
+def test_a_name_that_docs_place_in_a_file_of_the_code_is_defined_there():
+    placed = re.compile(r"`(\w+)`\s+in\s+`((?:rtrain|tests)/[\w/]+\.py)`")
+    found = [pair for page in (ROOT / "docs").rglob("*.md") for pair in placed.findall(page.read_text())]
+    assert len(found) > 2
+    for name, path in found:
+        defined = re.compile(rf"^\s*(?:(?:class|def) {name}\b|{name}(?:: [^=\n]+)? =)", re.MULTILINE)
+        assert defined.search((ROOT / path).read_text()), f"{name} in {path}"
+
+
 def test_the_messages_that_troubleshooting_lists_are_said():
     said = " ".join(file.read_text() for file in (ROOT / "rtrain").rglob("*.py"))
     said = re.sub(r"\"\s+f?\"", "", said)  # a message may take several lines

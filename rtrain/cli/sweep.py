@@ -35,12 +35,12 @@ def show(
     ],
 ) -> None:
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
-    from rtrain.displays.sweep_lines import report_lines
+    from rtrain.displays.sweep_lines import sweep_report
     from rtrain.history.opening import record_of
     from rtrain.sweeps.record.sweep_record import load_record
 
     with record_of(sweep) as folder:
-        say("\n".join(report_lines(load_record(folder))))
+        say("\n".join(sweep_report(load_record(folder))))
 
 
 def find_sweep_folder(place: str, *, trust: bool) -> Path | None:

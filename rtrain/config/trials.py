@@ -21,7 +21,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.compose.search_space import (
     Axis,
     Space,
-    full_key,
+    expanded_key,
     is_excluded,
     read_space,
     with_params,
@@ -218,9 +218,9 @@ class Trials:
         params = {str(key): value for key, value in hydras.items()}
         for path, value in _leaves(conf.params):  # dots of a command line make mappings
             params[".".join(path)] = value
-            self._request.swept[full_key(".".join(path))] = ("sweep", "params", *path)
+            self._request.swept[expanded_key(".".join(path))] = ("sweep", "params", *path)
         for where, part in (("hydra.sweeper.params", hydras), ("sweep.zip", conf.zip)):
-            self._request.swept |= {full_key(str(key)): (*where.split("."), str(key)) for key in part}
+            self._request.swept |= {expanded_key(str(key)): (*where.split("."), str(key)) for key in part}
         space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
         keys = [split_word(word)[1] for axis in space.axes for word in axis.words(axis.first)]
         shared = [key for key in keys if key.split(".")[0].split("/")[0] in SHARED or key == "run.root_dir"]

@@ -141,11 +141,11 @@ class Split(ABC):
     num_rows: int
 
     @abstractmethod
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass; over all workers each row comes exactly once.
 
-        As many batches on each worker, without rows where there are none left for it; ``one.layout`` says how many rows
-        each of them has.
+        As many batches on each worker, without rows where there are none left for it; ``plan.layout`` says how many
+        rows each of them has.
         """
 
     @abstractmethod
@@ -191,7 +191,7 @@ def take_rows(columns: Columns, rows: np.ndarray | slice, num_global: int) -> Ba
     return Batch(columns["x"][rows], columns["y"][rows], num_global, None if weight is None else weight[rows])
 
 
-def step_rows(num_rows: int, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
+def step_rows(num_rows: int, plan: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
     """Yield for each step of a pass the rows of this worker and the number of rows of all workers.
 
     Step ``s`` takes rows ``s * global_batch_size`` and on of what is left of the epoch's permutation, cut into
@@ -200,11 +200,11 @@ def step_rows(num_rows: int, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]
     import numpy as np
 
     order = np.arange(num_rows)
-    if one.shuffle:
-        order = np.random.default_rng((one.seed, one.epoch)).permutation(num_rows)
-    for start in range(one.skip_rows, num_rows, one.global_batch_size):
-        step = order[start : start + one.global_batch_size]
-        yield step[slice(*share_of(len(step), one.rank, one.world_size))], len(step)
+    if plan.shuffle:
+        order = np.random.default_rng((plan.seed, plan.epoch)).permutation(num_rows)
+    for start in range(plan.skip_rows, num_rows, plan.global_batch_size):
+        step = order[start : start + plan.global_batch_size]
+        yield step[slice(*share_of(len(step), plan.rank, plan.world_size))], len(step)
 
 
 class ResidentSplit(Split):
@@ -220,12 +220,12 @@ class ResidentSplit(Split):
             there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
             raise DatasetError(f"the columns of a split differ in their number of rows: {there}.", "Fix the source.")
 
-    def indices(self, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
+    def indices(self, plan: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
         """Yield for each step the rows of this worker and the number of rows of all workers."""
-        return step_rows(self.num_rows, one)
+        return step_rows(self.num_rows, plan)
 
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
-        for rows, num_global in self.indices(one):
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
+        for rows, num_global in self.indices(plan):
             yield take_rows(self.columns, rows, num_global)
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:

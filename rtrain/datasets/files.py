@@ -67,8 +67,13 @@ def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()
     return named if "train" in named and "" not in named else {"train": files}
 
 
-def split_by_first_word(files: dict[str, list[Path]], path: Any) -> dict[str, list[Path]]:
-    """Return the files by split where all their names begin like ``train-00000-of-00002``, as shards are named."""
+def shards_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
+    """Return ``files_by_split``, by the first word of names where all begin like ``train-00000-of-00002``.
+
+    Raises:
+        DatasetError: Something named does not exist, or holds no file with one of ``endings``.
+    """
+    files = files_by_split(path, endings)
     if set(files) != {"train"} or isinstance(path, Mapping):
         return files
     named: dict[str, list[Path]] = {}

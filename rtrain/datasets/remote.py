@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rtrain.datasets.near_files import hint_for
 from rtrain.errors import DatasetError
-from rtrain.storage.stores import errors_named, open_store, path_in, refusal, shown
+from rtrain.storage.stores import errors_named, open_store, path_in, refusal, shown_url
 
 VERSION_HEADERS = ("ETag", "Last-Modified", "Content-Length")
 GLOB_SIGNS = "*?["
@@ -152,10 +152,10 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
         raise refused from error
     if not found:
         kind = f"{' or '.join(endings[:2])} file" if endings else "file"
-        raise DatasetError(f"{key}: there is no {kind} at {shown(url)}.", "Check bucket, folder and name.")
+        raise DatasetError(f"{key}: there is no {kind} at {shown_url(url)}.", "Check bucket, folder and name.")
     is_file = path in found
     root = str(PurePosixPath(path).parent) if is_file else _fixed(path)
-    folder = _place([shown(url), *(f"{name} {_version(info)}" for name, info in found.items())])
+    folder = _place([shown_url(url), *(f"{name} {_version(info)}" for name, info in found.items())])
     places = {name: folder / PurePosixPath(name).relative_to(root) for name in found}
 
     def copy(name: str) -> None:
@@ -184,7 +184,7 @@ def _near_files(store: Any, path: str, url: str) -> str | None:
     asking = Thread(target=ask, daemon=True)  # a folder may have millions of files
     asking.start()
     asking.join(LOOK_SECONDS)
-    return hint_for(name, names, shown(url).rpartition("/")[0]) if names and not asking.is_alive() else None
+    return hint_for(name, names, shown_url(url).rpartition("/")[0]) if names and not asking.is_alive() else None
 
 
 def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _copy(source: Any, file: Path, size: int | None) -> None:
 
 @contextmanager
 def _http_errors_named(url: str, key: str) -> Iterator[None]:
-    place = f"{key}: {shown(url)}"
+    place = f"{key}: {shown_url(url)}"
     try:
         yield
     except HTTPError as error:

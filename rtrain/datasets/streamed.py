@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fragment:
+class Piece:
     """A part of the files that is read in one go: a row group, a text file, some images."""
 
     key: Any
@@ -61,7 +61,7 @@ class RowFilter:
         return (self.low, self.high, self.named, self.below) == (float("-inf"), float("inf"), None, None)
 
     def of_groups(self, keys: np.ndarray) -> RowFilter:
-        """Return the share that looks at as many whole groups as fit into ``limit``, at least one.
+        """Return the filter that looks at as many whole groups as fit into ``limit``, at least one.
 
         Args:
             keys: (num_rows,) uint64, the ``KEY`` of all rows.
@@ -109,7 +109,7 @@ class RowFilter:
         places = np.arange(first_row, first_row + count, dtype=np.uint64)
         return random_numbers(self.seed, columns.get(KEY, places))
 
-    def counts(self, pieces: Sequence[Fragment], columns: Columns) -> list[int]:
+    def counts(self, pieces: Sequence[Piece], columns: Columns) -> list[int]:
         """Return how many rows of each piece belong to the split, by ``columns`` of all rows if they decide."""
         if self.is_whole and (self.limit is None or self.limit == self.num_rows):
             return [piece.num_rows for piece in pieces]
@@ -130,8 +130,8 @@ class StreamSplit(Split):
     """
 
     reader: Reader
-    pieces: Sequence[Fragment]
-    share: RowFilter
+    pieces: Sequence[Piece]
+    row_filter: RowFilter
     counts: Sequence[int]
     """Rows of each piece that belong to the split."""
     row_bytes: int
@@ -142,7 +142,7 @@ class StreamSplit(Split):
     def __post_init__(self) -> None:
         self.num_rows = sum(self.counts)
 
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass.
 
         What is left of a pass that began with another number of workers, or other steps, is read by every worker whole.
@@ -150,40 +150,40 @@ class StreamSplit(Split):
         Raises:
             DatasetError: A piece has other rows than when they were counted.
         """
-        began = one.began or one.layout
-        reads_own = began == one.layout and one.skip_rows % one.global_batch_size == 0
-        rows = ahead(self._part(one, began, one.rank, one.skip_rows)) if reads_own else self._rest(one, began)
+        began = plan.began or plan.layout
+        reads_own = began == plan.layout and plan.skip_rows % plan.global_batch_size == 0
+        rows = ahead(self._part(plan, began, plan.rank, plan.skip_rows)) if reads_own else self._rest(plan, began)
         rebatched = Rebatcher(rows, self._no_rows)
-        for start in range(one.skip_rows, self.num_rows, one.global_batch_size):
-            size = min(one.global_batch_size, self.num_rows - start)
-            low, high = share_of(size, one.rank, one.world_size)
+        for start in range(plan.skip_rows, self.num_rows, plan.global_batch_size):
+            size = min(plan.global_batch_size, self.num_rows - start)
+            low, high = share_of(size, plan.rank, plan.world_size)
             own = rebatched.next(high - low) if reads_own else take(rebatched.next(size), slice(low, high))
             yield take_rows(own, slice(None), size)
 
-    def _rest(self, one: EpochPlan, began: ShardLayout) -> Iterator[Columns]:
-        """Yield all rows of a pass after the first ``one.skip_rows``, in the order of the steps that it began with."""
-        first = one.skip_rows - one.skip_rows % began.rows_per_step
-        parts = [Rebatcher(self._part(one, began, rank, first), self._no_rows) for rank in range(began.num_workers)]
+    def _rest(self, plan: EpochPlan, began: ShardLayout) -> Iterator[Columns]:
+        """Yield all rows of a pass after the first ``plan.skip_rows``, in the order of the steps that it began with."""
+        first = plan.skip_rows - plan.skip_rows % began.rows_per_step
+        parts = [Rebatcher(self._part(plan, began, rank, first), self._no_rows) for rank in range(began.num_workers)]
         for start in range(first, self.num_rows, began.rows_per_step):
             size = min(began.rows_per_step, self.num_rows - start)
             borders = [share_of(size, rank, began.num_workers) for rank in range(began.num_workers)]
             step = concatenated([part.next(high - low) for part, (low, high) in zip(parts, borders, strict=True)])
-            yield take(step, slice(max(0, one.skip_rows - start), None))
+            yield take(step, slice(max(0, plan.skip_rows - start), None))
 
-    def _part(self, one: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
+    def _part(self, plan: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
         """Return a worker's rows of a pass, but for those among the first ``skip_rows`` of all workers."""
         begin = sum(layout.own_rows(before, self.num_rows) for before in range(rank))
         end, skip = begin + layout.own_rows(rank, self.num_rows), layout.own_rows(rank, skip_rows)
-        if not one.shuffle:
+        if not plan.shuffle:
             return self.chunks(first=begin + skip, last=end)
         size = max(2, self.num_shuffle_rows // layout.num_workers)
-        return self._shuffled(one, rank, range(begin, end), skip, size)
+        return self._shuffled(plan, rank, range(begin, end), skip, size)
 
-    def _shuffled(self, one: EpochPlan, rank: int, part: range, skip: int, size: int) -> Iterator[Columns]:
+    def _shuffled(self, plan: EpochPlan, rank: int, part: range, skip: int, size: int) -> Iterator[Columns]:
         """Yield the rows of a worker's part after the first ``skip``, mixed in windows.
 
         Args:
-            one: The pass.
+            plan: The pass.
             rank: Of the worker.
             part: Places of the worker's rows in the pass.
             skip: Rows of the part to leave out.
@@ -191,12 +191,12 @@ class StreamSplit(Split):
         """
         import numpy as np
 
-        order = np.random.default_rng((one.seed, one.epoch)).permutation(len(self.pieces)).tolist()
+        order = np.random.default_rng((plan.seed, plan.epoch)).permutation(len(self.pieces)).tolist()
         starts = part[skip - skip % size :: size]
         rows = Rebatcher(self.chunks(order, starts.start, part.stop), self._no_rows)
         for number, start in enumerate(starts, skip // size):
             count = min(size, part.stop - start)
-            mixed = np.random.default_rng((one.seed, one.epoch, rank, number)).permutation(count)
+            mixed = np.random.default_rng((plan.seed, plan.epoch, rank, number)).permutation(count)
             yield take(rows.next(count), mixed[max(0, skip - number * size) :])
         rows.finish()
 
@@ -246,7 +246,7 @@ class StreamSplit(Split):
 
     def _chosen(self, columns: Columns, first_row: int) -> Columns:
         """Return the rows of the split among those from ``first_row`` on, without what decides it."""
-        chosen = self.share.mask(first_row, len(columns["y"]), columns)
+        chosen = self.row_filter.mask(first_row, len(columns["y"]), columns)
         columns = without_keys(columns)
         return columns if chosen.all() else take(columns, chosen)
 
@@ -269,11 +269,11 @@ def _changed(key: Any, there: int, counted: int) -> DatasetError:
     return DatasetError(message, "The files changed while they were read.")
 
 
-def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Fragment]:
+def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Piece]:
     """Return the pieces for pairs of key and number of rows."""
     pieces = []
     for key, num_rows in keys:
-        pieces.append(Fragment(key, first_row, num_rows))
+        pieces.append(Piece(key, first_row, num_rows))
         first_row += num_rows
     return pieces
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rtrain.displays.report_lines import Thinning
+from rtrain.displays.shown_reports import Thinning
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest

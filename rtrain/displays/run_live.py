@@ -27,7 +27,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.displays.report_lines import ReportColumns, Thinning
+from rtrain.displays.shown_reports import ReportColumns, Thinning
 from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, place_and_rest, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks

@@ -94,7 +94,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     return [*lines, f"sweep       {shown(record.folder)}", f"next        {command} {shlex.quote(shown(record.folder))}"]
 
 
-def report_lines(record: SweepRecord) -> list[str]:
+def sweep_report(record: SweepRecord) -> list[str]:
     """Return what there is to say of a sweep: its trials, best first; what mattered; how to train the best one."""
     goals = [goal.metric for goal in record.goals]
     names = short_names(record.trials)

@@ -19,7 +19,7 @@ from rtrain.trainers.sanity_check import WrongOutputsError
 OUTPUTS = ("num_classes", "out_features", "num_labels", "vocab_size")
 """Arguments of models that are usually their number of outputs."""
 _KEY = re.compile(r"(trainer(?:\.\w+|\[\d+\])+): (.+)", re.DOTALL)
-_OF_MACHINES = re.compile(r"\b(cpu|cuda|cudnn|cublas|gpus?|hip|triton|nccl|driver|devices?)\b", re.IGNORECASE)
+_OF_DEVICES = re.compile(r"\b(cpu|cuda|cudnn|cublas|gpus?|hip|triton|nccl|driver|devices?)\b", re.IGNORECASE)
 """Words of errors that may come of a CPU in the place of a GPU."""
 
 
@@ -50,7 +50,7 @@ def _is_certain(error: BaseException, *, use_gpu: bool) -> bool:
     return not (
         isinstance(cause, OSError | MemoryError | ImportError)
         or is_out_of_memory(type(cause).__name__, text)
-        or (use_gpu and _OF_MACHINES.search(text))
+        or (use_gpu and _OF_DEVICES.search(text))
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rtrain.history.index import list_rows
 from rtrain.history.query.where import matching
 from rtrain.history.rows import Row
-from rtrain.storage.stores import is_url, shown
+from rtrain.storage.stores import is_url, shown_url
 
 
 def chosen_rows(folders: Sequence[str | Path] = (), where: str | None = None, *, trials: bool = False) -> list[Row]:
@@ -24,7 +24,7 @@ def chosen_rows(folders: Sequence[str | Path] = (), where: str | None = None, *,
         ConfigError: A folder does not exist, or the expression is wrong.
     """
     rows = list_rows(folders)
-    named = {shown(str(one)).rstrip("/") if is_url(str(one)) else str(Path(one).absolute()) for one in folders}
+    named = {shown_url(str(one)).rstrip("/") if is_url(str(one)) else str(Path(one).absolute()) for one in folders}
     is_one_sweep = any(row.kind == "sweep" and row.place in named for row in rows)
     are_trials_shown = trials or bool(where) or is_one_sweep
     return matching([row for row in rows if are_trials_shown or row.kind != "trial"], where)

@@ -13,7 +13,7 @@ from rtrain.history.places import Place, find_places
 from rtrain.history.references import existing_run, find_run, is_a_sweep
 from rtrain.history.rows import Row, read_facts
 from rtrain.history.running.watching import Watched, WatchedHere
-from rtrain.storage.stores import is_url, shown
+from rtrain.storage.stores import is_url, shown_url
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def _trials_of(row: Row) -> Iterator[Row]:
 @contextmanager
 def folder_for(url: str) -> Iterator[Path]:
     """Give the name of a folder for the record of a run in a store, which is gone when the block ends."""
-    home = shown(url).rstrip("/")
+    home = shown_url(url).rstrip("/")
     with tempfile.TemporaryDirectory(prefix="rtrain-") as folder:
         record = Path(folder).resolve().joinpath(*home.split("/")[-2:])
         with called(record, home):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.errors import ConfigError
+from rtrain.runs.events import FILE_NAME as EVENTS
 from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 
@@ -19,7 +20,7 @@ MOST_CONFIGS = 200
 MOST_CONFIG_BYTES = 1 << 20
 MAX_DEPTH = 6
 """How deep below a folder runs are looked for; Hydra's default, ``multirun/<day>/<time>/<number>``, is 4."""
-WITHOUT_MANIFEST = frozenset({"events.jsonl", "checkpoints", "config.yaml"})
+WITHOUT_MANIFEST = frozenset({EVENTS, "checkpoints", "config.yaml"})
 """What a folder holds that has been a run directory before its manifest was lost."""
 
 

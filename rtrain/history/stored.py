@@ -23,7 +23,7 @@ from rtrain.storage.fetching import StoredRun, is_lately, runs_below, stored_run
 from rtrain.storage.folders import Folder, open_folder, read
 from rtrain.storage.stored_labels import change_labels, read_labels
 from rtrain.storage.stored_record import StoredRecord
-from rtrain.storage.stores import errors_named, shown
+from rtrain.storage.stores import errors_named, shown_url
 
 
 def stored_rows(url: str) -> Iterator[Row]:
@@ -72,7 +72,7 @@ def relabel(url: str, change: Callable[[Labels], Labels]) -> None:
         runs = [stored_run(url)] if sweep is None else list(runs_below(folder))
         if _is_in_use(sweep, runs):
             raise ConfigError(
-                f"RUN: {shown(url)} is copied every few seconds, with the labels of its run directory.",
+                f"RUN: {shown_url(url)} is copied every few seconds, with the labels of its run directory.",
                 "Label the run directory, or the copy when the run has ended.",
             )
         with private_files(any(run.is_private for run in runs)):
@@ -104,7 +104,7 @@ def bring_record(url: str, into: Path) -> Row:
     else:
         with errors_named(url, "RUN"):
             _bring_sweep(open_folder(url), sweep, into)
-    return Row.of(Place(shown(url).rstrip("/"), kind, ""), read_facts(Place(str(into), kind, "")), into)
+    return Row.of(Place(shown_url(url).rstrip("/"), kind, ""), read_facts(Place(str(into), kind, "")), into)
 
 
 def sweep_at(url: str) -> bytes | None:

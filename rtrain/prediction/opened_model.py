@@ -17,9 +17,9 @@ from rtrain.config.session import Session
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import confs
 from rtrain.errors import CheckpointError, ConfigError
-from rtrain.prediction.foreign import check_foreign
 from rtrain.prediction.raw_columns import UNKNOWN, check_source, without_label
 from rtrain.prediction.scoring import Model
+from rtrain.prediction.untrusted import check_untrusted
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
 from rtrain.trainers.registry import has_own_loop, trainer_of
@@ -83,7 +83,7 @@ def open_model(
     if own:
         sections["allow"] = list(about.allow)
     else:
-        check_foreign(folder, sections, set(words) - {"dataset"})
+        check_untrusted(folder, sections, set(words) - {"dataset"})
     composed = composed_of(sections, root, typed, ("rtrain", verb, str(place)))
     if not trust:
         refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
@@ -176,7 +176,7 @@ def composed_of(
         project = root or builtin_config_dir()
         with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
             session.needs_secrets = False
-            session.trust = True  # check_foreign has looked at it, where another account wrote it
+            session.trust = True  # check_untrusted has looked at it, where another account wrote it
             return session.check()
 
 

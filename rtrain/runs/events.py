@@ -19,6 +19,7 @@ from rtrain.runs.filesystem.files import to_json, unshare
 from rtrain.runs.filesystem.plain_files import open_inside, parse_json
 from rtrain.runs.manifest import utc_now
 
+FILE_NAME = "events.jsonl"
 LINE_BYTES = 1 << 20
 """More than any line takes; a longer one is damaged, and never held in memory."""
 BLOCK_BYTES = 1 << 20
@@ -77,7 +78,7 @@ class EventLog:
 
 def events_file(folder: Path) -> Path:
     """Return the file of events of a run directory, or those of a checkpoint since the one before."""
-    return folder / "events.jsonl"
+    return folder / FILE_NAME
 
 
 def write_events(path: Path, events: Iterable[Event]) -> None:

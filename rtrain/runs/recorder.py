@@ -1,4 +1,4 @@
-"""The driver's pen: turns what workers send into the run directory."""
+"""Write what workers send into the run directory; on the driver."""
 
 from __future__ import annotations
 

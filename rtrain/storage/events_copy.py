@@ -7,15 +7,13 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
+from rtrain.runs.events import FILE_NAME, LINE_BYTES
 from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.storage.folders import Folder, chunks_of
 
-NAME = "events.jsonl"
 PART_BYTES = 256 << 10
 """A part that has grown to this is left alone: an update sends this much again, or less, however long the run."""
-LINE_BYTES = 1 << 20
-"""More than any line takes."""
-_PART = re.compile(rf"{re.escape(NAME)}(?:\.(\d+))?")
+_PART = re.compile(rf"{re.escape(FILE_NAME)}(?:\.(\d+))?")
 
 
 class EventsCopy:
@@ -87,4 +85,4 @@ def join_parts(folder: Folder, names: dict[str, int], into: BinaryIO) -> None:
 
 
 def _part_name(begin: int) -> str:
-    return f"{NAME}.{begin:015d}" if begin else NAME
+    return f"{FILE_NAME}.{begin:015d}" if begin else FILE_NAME

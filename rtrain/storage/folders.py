@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from rtrain.runs.filesystem.files import write_chunks
 from rtrain.runs.filesystem.plain_files import bounded, check_kind, make_inside, open_inside, parse_json
-from rtrain.storage.stores import open_store, shown
+from rtrain.storage.stores import open_store, shown_url
 
 CHUNK_BYTES = 16 << 20
 """Bytes per read of a file, and per request of a large upload."""
@@ -57,7 +57,7 @@ def open_folder(url: str, *parts: str) -> Folder:
     if url.partition("://")[0].lower() == "file":
         return DiskFolder(Path(unquote(urlsplit(url).path)).joinpath(*parts))
     store, path = open_store(url, TIMEOUT_SECONDS)
-    return StoreFolder(store, "/".join((path, *parts)), "/".join((shown(url).rstrip("/"), *parts)))
+    return StoreFolder(store, "/".join((path, *parts)), "/".join((shown_url(url).rstrip("/"), *parts)))
 
 
 def chunks_of(stream: IO[bytes], length: int | None = None) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from rtrain.errors import ConfigError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.storage.access import patiently
 from rtrain.storage.folders import Folder, open_folder
-from rtrain.storage.stores import shown
+from rtrain.storage.stores import shown_url
 
 RECORDS = (MANIFEST, "sweep.json")
 """Files that a run and a sweep have."""
@@ -21,7 +21,7 @@ MOST_ABOVE = 3
 
 def numbered_trial(url: str) -> str | None:
     """Return the URL of the trial that ``SWEEP/3`` means; None if it means none. It raises what the store says."""
-    number = shown(url).rstrip("/").rpartition("/")[2]
+    number = shown_url(url).rstrip("/").rpartition("/")[2]
     if not number.isdecimal():
         return None
     home = _above(url, 1)
@@ -36,15 +36,15 @@ def no_run_at(url: str, key: str) -> ConfigError | None:
         url: As the user wrote it.
         key: What it was given for.
     """
-    place = f"{key}: {shown(url).rstrip('/')}"
+    place = f"{key}: {shown_url(url).rstrip('/')}"
     for count in range(1, MOST_ABOVE + 1):
         home = _above(url, count)
         if home.rstrip("/").endswith(":") or home.rstrip("/").endswith(":/"):
             break
         if _has_record(open_folder(home)):
-            return ConfigError(f"{place} is inside a run or sweep.", did_you_mean(shown(home)))
+            return ConfigError(f"{place} is inside a run or sweep.", did_you_mean(shown_url(home)))
     if patiently(lambda: open_folder(url).folders()):
-        return ConfigError(f"{place} is not a run.", to_try(shlex.join(["rtrain", "runs", "ls", shown(url)])))
+        return ConfigError(f"{place} is not a run.", to_try(shlex.join(["rtrain", "runs", "ls", shown_url(url)])))
     return None
 
 

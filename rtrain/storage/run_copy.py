@@ -12,6 +12,7 @@ from typing import Any
 
 from rtrain.errors import StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, Retention, best_record, record_of
+from rtrain.runs.events import events_file
 from rtrain.runs.filesystem.files import to_json
 from rtrain.runs.filesystem.plain_files import bounded, open_inside, read_json
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
@@ -45,7 +46,7 @@ class RunCopy:
         """
         self.folder = folder
         self._run_dir, self._retention = run_dir, retention
-        self._events = EventsCopy(folder, run_dir / "events.jsonl")
+        self._events = EventsCopy(folder, events_file(run_dir))
         self._stored: dict[str, dict[str, Any]] | None = None
         """The records of the checkpoints in the store, by name; None before the store was queried."""
         self._leftovers: set[str] = set()

@@ -39,7 +39,7 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def shown(url: str) -> str:
+def shown_url(url: str) -> str:
     """Return a URL without user, password, signature and options."""
     bare = without_secrets(url_parts(url)[0])
     return re.split(r"[?#]", bare)[0] if bare.lower().startswith("http") else bare
@@ -91,7 +91,7 @@ def refusal(url: str, key: str, error: Exception, kind: type[ConfigError] = Conf
     """Return the error for what a store says."""
     scheme = url.partition("://")[0].lower()
     what = said(error)
-    place = f"{key}: {shown(url)}"
+    place = f"{key}: {shown_url(url)}"
     if isinstance(error, ImportError):
         return kind(f"{place} needs a package that is not installed: {what}")
     if isinstance(error, FileNotFoundError) or _MISSING.search(what):

@@ -23,7 +23,7 @@ from rtrain.runs.status import TRIAL_OVER, Status
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
-from rtrain.storage.stores import shown
+from rtrain.storage.stores import shown_url
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import Pool
 from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_launcher
@@ -69,7 +69,7 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
             starting = stack.enter_context(connect(trials.probe.conf.cluster, num_cores()))
         stack.enter_context(opened(trials.folder))
         if run.storage is not None:
-            observer.stage(f"checking {shown(run.storage)}")
+            observer.stage(f"checking {shown_url(run.storage)}")
             find_sweep(run.storage, trials.folder, observer.notice)
         sweep = Sweep(trials, observer, starting)
         sweep.plan()

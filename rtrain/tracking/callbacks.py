@@ -31,7 +31,7 @@ EVALUATED = ("val/", "test/")
 """Begin the names of metrics of an evaluated split."""
 
 
-def check_callbacks(nodes: Sequence[Any], builder: Builder) -> None:
+def check_run_callbacks(nodes: Sequence[Any], builder: Builder) -> None:
     """Refuse callbacks that can't be made, without making one.
 
     Raises:

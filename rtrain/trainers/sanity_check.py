@@ -56,8 +56,8 @@ def try_rows(worker: Worker, batch_rows: int, attempt: Callable[[ResidentSplit],
 def first_rows(split: Split, info: DatasetInfo, num_rows: int) -> ResidentSplit:
     """Return the first rows of a split, at most ``num_rows``; zeros if they are not at hand."""
     if is_at_hand(split):
-        one = EpochPlan(rank=0, world_size=1, global_batch_size=num_rows, seed=0, shuffle=False)
-        batch = next(iter(split.batches(one)))
+        plan = EpochPlan(rank=0, world_size=1, global_batch_size=num_rows, seed=0, shuffle=False)
+        batch = next(iter(split.batches(plan)))
         return ResidentSplit({"x": batch.x, "y": batch.y} | ({} if batch.weight is None else {"weight": batch.weight}))
     places = info.input_shape[:1] if info.task in PLACES else ()
     y = np.zeros((num_rows, *places), "int64" if info.task in CLASSES else "float32")

@@ -32,8 +32,8 @@ from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import check_whole
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder
-from rtrain.storage.stores import shown
-from rtrain.tracking.callbacks import check_callbacks
+from rtrain.storage.stores import shown_url
+from rtrain.tracking.callbacks import check_run_callbacks
 from rtrain.tracking.trackers import check_loggers
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
@@ -113,7 +113,7 @@ def check_whole_job(
     """
     storage = check_run_storage(composed, observer)
     check_loggers(composed.conf.run)
-    check_callbacks(composed.conf.run.callbacks, composed.builder)
+    check_run_callbacks(composed.conf.run.callbacks, composed.builder)
     job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
     return job, plugin, storage
 
@@ -140,9 +140,9 @@ def check_run_storage(composed: Composed, observer: Observer) -> Folder | None:
     run = composed.conf.run
     if run.storage is None:
         return None
-    observer.stage(f"checking {shown(run.storage)}")
+    observer.stage(f"checking {shown_url(run.storage)}")
     folder = check_access(run.storage, composed.sweep or run.name, key="run.storage")
-    run.storage = shown(run.storage)  # workers get no keys that the URL holds
+    run.storage = shown_url(run.storage)  # workers get no keys that the URL holds
     return folder
 
 

@@ -8,7 +8,7 @@ import pytest
 from rtrain.cli.app import run as rtrain
 from rtrain.config.files.locations import find_primary
 from rtrain.displays.sweep_lines import end_lines as sweep_end_lines
-from rtrain.displays.sweep_lines import report_lines
+from rtrain.displays.sweep_lines import sweep_report
 from rtrain.errors import ConfigError, DamagedSweepError
 from rtrain.run_lines import end_lines
 from rtrain.runs.filesystem.files import unwritable
@@ -52,7 +52,7 @@ def test_the_end_and_the_report_of_a_sweep(folder):
     *_, copy, _, again = sweep_end_lines(record)
     assert words_of(copy, "rtrain runs")[-1] == f"{folder}/000-abc"
     assert words_of(again, "rtrain resume") == ["rtrain", "resume", str(folder)]
-    assert words_of(report_lines(record)[-1], "rtrain resume") == ["rtrain", "resume", str(folder)]
+    assert words_of(sweep_report(record)[-1], "rtrain resume") == ["rtrain", "resume", str(folder)]
 
 
 def test_what_rebuilds_a_sweep(folder):

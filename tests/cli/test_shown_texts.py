@@ -12,7 +12,7 @@ from rich.console import Console
 
 import rtrain.cli
 from rtrain.displays.history.comparison import comparison_lines
-from rtrain.displays.history.report import report_lines
+from rtrain.displays.history.report import run_report
 from rtrain.displays.history.table import table_lines
 from rtrain.displays.history.texts import show
 from rtrain.displays.run import PlainDisplay
@@ -152,7 +152,7 @@ def test_lists_reports_and_comparisons_of_runs(evil_run, tmp_path, capsys):
     for lines in (
         table_lines(rows, None, 4000),
         table_lines(rows, "name,note,tags", 4000),
-        report_lines(rows[0], 4000),
+        run_report(rows[0], 4000),
         comparison_lines(Comparison(rows), [EVIL], 4000),
     ):
         show(lines)

@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFile
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.remote import cache_dir, fetch
 from rtrain.errors import DatasetError
-from rtrain.storage.stores import open_store, shown
+from rtrain.storage.stores import open_store, shown_url
 
 CSV = "a,y\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(20))
 
@@ -208,7 +208,7 @@ def test_what_azure_refuses_is_one_clear_error(load):
     ],
 )
 def test_messages_show_no_secrets(url, shown_as):
-    assert shown(url) == shown_as
+    assert shown_url(url) == shown_as
 
 
 def test_file_urls_are_local_paths(load, tmp_path):

@@ -21,11 +21,11 @@ class Counting:
             yield {"x": numbers.astype(np.float32)[:, None], "y": numbers}
 
 
-def split_of(num_rows, share=None, num_shuffle_rows=50, piece=37):
+def split_of(num_rows, row_filter=None, num_shuffle_rows=50, piece=37):
     keys = [((low, min(low + piece, num_rows)), min(piece, num_rows - low)) for low in range(0, num_rows, piece)]
     pieces = pieces_of(keys)
-    share = share or RowFilter()
-    return StreamSplit(Counting(), pieces, share, share.counts(pieces, {}), 12, num_shuffle_rows)
+    row_filter = row_filter or RowFilter()
+    return StreamSplit(Counting(), pieces, row_filter, row_filter.counts(pieces, {}), 12, num_shuffle_rows)
 
 
 def batches_of(split, world_size, global_batch_size, **more):
@@ -150,9 +150,9 @@ def test_shares_are_disjoint_and_complete():
 
 @pytest.mark.parametrize(("num_rows", "limit"), [(500, 120), (500, 250), (500, 499), (500, 1), (7, 3)])
 def test_limit_looks_at_exactly_so_many_rows_wherever_reading_begins(num_rows, limit):
-    share = RowFilter(num_rows=num_rows, limit=limit)
-    assert split_of(num_rows, share).num_rows == limit
-    masks = [share.mask(first, min(3, num_rows - first), {}) for first in range(0, num_rows, 3)]
+    row_filter = RowFilter(num_rows=num_rows, limit=limit)
+    assert split_of(num_rows, row_filter).num_rows == limit
+    masks = [row_filter.mask(first, min(3, num_rows - first), {}) for first in range(0, num_rows, 3)]
     assert np.concatenate(masks).sum() == limit
 
 
@@ -163,9 +163,9 @@ def test_limit_does_not_follow_a_pattern_of_the_rows():
 
 
 def test_a_share_does_not_depend_on_where_reading_begins():
-    share = RowFilter(5, 0.2, 0.7)
-    np.testing.assert_array_equal(share.mask(0, 100, {})[40:], share.mask(40, 60, {}))
-    assert 0.45 < share.mask(0, 10_000, {}).mean() < 0.55
+    row_filter = RowFilter(5, 0.2, 0.7)
+    np.testing.assert_array_equal(row_filter.mask(0, 100, {})[40:], row_filter.mask(40, 60, {}))
+    assert 0.45 < row_filter.mask(0, 10_000, {}).mean() < 0.55
 
 
 def test_a_pickled_split_gives_the_same_rows():

@@ -23,14 +23,14 @@ def show(run: RunOrUrl) -> None:
 
     with opened(run) as row:
         if row.kind == "sweep":
-            from rtrain.displays.sweep_lines import report_lines as sweep_lines
+            from rtrain.displays.sweep_lines import sweep_report
             from rtrain.sweeps.record.sweep_record import load_record
 
-            say("\n".join(sweep_lines(load_record(row.path))))
+            say("\n".join(sweep_report(load_record(row.path))))
         else:
-            from rtrain.displays.history.report import report_lines
+            from rtrain.displays.history.report import run_report
 
-            show(report_lines(row, line_width()))
+            show(run_report(row, line_width()))
     check_written()
 
 

@@ -262,7 +262,7 @@ def _leaves(node: dict[str, Any], path: str = "") -> Iterator[str]:
             yield from _leaves(value, f"{path}{name}.")
 
 
-def full_key(key: str) -> str:
+def expanded_key(key: str) -> str:
     """Return a key of the config, or a group, as the user writes it, in full and with dots."""
     return _key(expand_word(f"{key}=x")[0]).replace("/", ".")
 
@@ -282,7 +282,7 @@ def is_excluded(resolved: dict[str, Any], rules: Sequence[dict[str, Any]]) -> bo
 
 
 def _matches(resolved: dict[str, Any], key: str, wanted: Any) -> bool:
-    full = full_key(key)
+    full = expanded_key(key)
     there = OmegaConf.select(OmegaConf.create(resolved), full, default=Ellipsis)
     if there is Ellipsis:
         near = closest_key(full, _leaves(resolved))

@@ -61,9 +61,9 @@ class MappedSplit(Split):
         wide = kind.kind in "iu" and not np.can_cast(kind, np.float32)
         return "float64" if wide or kind == np.float64 else "float32"
 
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass; only its own rows are read."""
-        for rows, num_global in step_rows(self.num_rows, one):
+        for rows, num_global in step_rows(self.num_rows, plan):
             yield Batch(self.x(rows), self.y[rows], num_global)
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:

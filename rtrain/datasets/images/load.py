@@ -228,12 +228,12 @@ class ImageSplit(StreamSplit):
 
     reader: ImageReader
 
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass, read some steps ahead by a few threads."""
         files = sorted((label, file) for piece in self.pieces for file, label in piece.key)
-        with ThreadPoolExecutor(max(1, min(MAX_THREADS, (os.cpu_count() or 1) // one.world_size))) as pool:
+        with ThreadPoolExecutor(max(1, min(MAX_THREADS, (os.cpu_count() or 1) // plan.world_size))) as pool:
             ahead: deque[tuple[list[int], list[Future[np.ndarray]], int]] = deque()
-            for rows, num_global in step_rows(len(files), one):
+            for rows, num_global in step_rows(len(files), plan):
                 chosen = [files[row] for row in rows.tolist()]
                 images = [pool.submit(self.reader.image, file) for _, file in chosen]
                 ahead.append(([label for label, _ in chosen], images, num_global))

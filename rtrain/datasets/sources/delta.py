@@ -82,10 +82,10 @@ def _read(conf: DeltaTableConf, features: Sequence[str] | None) -> tuple[pa.Tabl
 
     from rtrain.datasets.files import existing_path
     from rtrain.datasets.tables.spec import check_columns, used_columns
-    from rtrain.storage.stores import is_url, refusal, shown
+    from rtrain.storage.stores import is_url, refusal, shown_url
 
     path: Any = conf.path if is_url(conf.path) else existing_path(conf.path)
-    where = shown(conf.path) if is_url(conf.path) else conf.path
+    where = shown_url(conf.path) if is_url(conf.path) else conf.path
     try:
         table = DeltaTable(path, version=conf.version, storage_options=_options(conf))
         columns = None

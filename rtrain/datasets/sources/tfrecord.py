@@ -51,7 +51,9 @@ class Tfrecord(Source):
 
     def load(self, conf: TfrecordConf) -> Dataset:
         """Read the files at ``path``."""
-        files = _files(conf)
+        from rtrain.datasets.files import shards_by_split
+
+        files = shards_by_split(conf.path, ENDINGS)
         rows = {split: [(file, row) for file in part for row in _examples(file)] for split, part in files.items()}
         first_file, first = rows["train"][0]
         features = _features(first, conf, str(first_file))
@@ -69,8 +71,11 @@ class Tfrecord(Source):
 
     def open_rows(self, conf: TfrecordConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open the files at ``path``; labels may be missing. Single values of other features are kept."""
+        from rtrain.datasets.files import shards_by_split
+
         check_kind({"features", "image_size"} <= set(encoding), "records of arrays")
-        return TfrecordRows([str(file) for part in _files(conf).values() for file in part], conf, encoding)
+        files = [str(file) for part in shards_by_split(conf.path, ENDINGS).values() for file in part]
+        return TfrecordRows(files, conf, encoding)
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,6 @@ class TfrecordRows:
             if name not in used and all(len(row.get(name, ())) == 1 for _, row in rows)
         }
         yield RawChunk(part.x, targets(part, labels) if labelled else None, kept)
-
-
-def _files(conf: TfrecordConf) -> dict[str, list[Path]]:
-    from rtrain.datasets.files import files_by_split, split_by_first_word
-
-    return split_by_first_word(files_by_split(conf.path, ENDINGS), conf.path)
 
 
 def _examples(file: Path) -> Rows:

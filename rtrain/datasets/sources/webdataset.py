@@ -50,9 +50,10 @@ class Webdataset(Source):
 
     def load(self, conf: WebdatasetConf) -> Dataset:
         """Read the shards at ``path``."""
+        from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.images.pixels import image_size
 
-        files = _files(conf)
+        files = shards_by_split(conf.path, ENDINGS)
         first = next(_samples(files["train"][0]), None)
         if first is None:
             raise DatasetError(f"{files['train'][0]}: the shard is empty.")
@@ -70,8 +71,10 @@ class Webdataset(Source):
 
     def open_rows(self, conf: WebdatasetConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open the shards at ``path``; labels may be missing. The rows' names are kept."""
+        from rtrain.datasets.files import shards_by_split
+
         check_kind({"input", "image_size"} <= set(encoding), "samples of shards")
-        files = [str(file) for part in _files(conf).values() for file in part]
+        files = [str(file) for part in shards_by_split(conf.path, ENDINGS).values() for file in part]
         return WebdatasetRows(files, _Rows(encoding["input"], conf, encoding["image_size"]), encoding)
 
 
@@ -141,12 +144,6 @@ class WebdatasetRows:
             labels = Labels.stored(label, self.encoding)
             y = targets(Arrays(where=str(file), x=x, y=values), labels)
         return RawChunk(x, y, {"key": [sample["__key__"].decode() for sample in samples]})
-
-
-def _files(conf: WebdatasetConf) -> dict[str, list[Path]]:
-    from rtrain.datasets.files import files_by_split, split_by_first_word
-
-    return split_by_first_word(files_by_split(conf.path, ENDINGS), conf.path)
 
 
 def _samples(file: Path) -> Iterator[Sample]:

@@ -25,7 +25,7 @@ from rtrain.datasets.splitting.shares import (
     num_wanted,
     shares,
 )
-from rtrain.datasets.streamed import Fragment, RowFilter, StreamSplit
+from rtrain.datasets.streamed import Piece, RowFilter, StreamSplit
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unscaled
 from rtrain.datasets.tables.column_roles import Roles
@@ -141,8 +141,8 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     pieces, labels, deciding = _scan(table, keys, files)
     reader = TableReader(table.reading, table.spec(labels), keys)
     splits = {
-        split: StreamSplit(reader, own, share, counts, reader.spec.row_bytes, conf.num_shuffle_rows)
-        for split, (own, share, counts) in _shares(pieces, deciding, keys, conf).items()
+        split: StreamSplit(reader, own, row_filter, counts, reader.spec.row_bytes, conf.num_shuffle_rows)
+        for split, (own, row_filter, counts) in _shares(pieces, deciding, keys, conf).items()
     }
     reader = _preprocessed(splits["train"], reader, conf)
     scan = _categories(splits["train"], reader, conf)
@@ -209,18 +209,18 @@ def _preprocessed(train: StreamSplit, reader: TableReader, conf: TableConf) -> T
 
 
 def _train_rows(
-    train: StreamSplit, reader: TableReader, piece: Fragment, columns: Sequence[str], widened: Sequence[str] = ()
+    train: StreamSplit, reader: TableReader, piece: Piece, columns: Sequence[str], widened: Sequence[str] = ()
 ) -> Iterator[pa.Table]:
     """Yield the rows of a piece that belong to train, as they are."""
     where, _, key = piece.key
     row = piece.first_row
     for batch in reader.reading.batches(key, list(dict.fromkeys((*reader.keys.columns, *columns))), widened):
         deciding = reader.keys.decode(batch, where)
-        yield batch.filter(train.share.mask(row, batch.num_rows, deciding))
+        yield batch.filter(train.row_filter.mask(row, batch.num_rows, deciding))
         row += batch.num_rows
 
 
-def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Fragment]], Labels, Columns]:
+def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:
     """Read the label column once, and the columns that decide splits.
 
     Returns:
@@ -249,9 +249,9 @@ def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[
 
 def _scanned(
     table: _Table, files: Sequence[Path], more: Sequence[str], look: Callable[[pa.Table, str, int], object]
-) -> list[Fragment]:
+) -> list[Piece]:
     """Return the pieces of a split with their rows; ``look`` sees their labels and ``more``, and may refuse them."""
-    pieces: list[Fragment] = []
+    pieces: list[Piece] = []
     columns = list(dict.fromkeys([*(name for name in more if name != table.conf.label), table.conf.label]))
     first = 0
     for file in files:
@@ -260,25 +260,25 @@ def _scanned(
             for batch in table.reading.batches(key, columns):
                 look(batch, str(file), row + num_rows)
                 num_rows += batch.num_rows
-            pieces.append(Fragment((str(file), row, key), first, num_rows))
+            pieces.append(Piece((str(file), row, key), first, num_rows))
             first += num_rows
     return pieces
 
 
-def _num_rows(pieces: Sequence[Fragment]) -> int:
+def _num_rows(pieces: Sequence[Piece]) -> int:
     return sum(piece.num_rows for piece in pieces)
 
 
 def _shares(
-    pieces: Mapping[str, Sequence[Fragment]], deciding: Columns, keys: SplitKeys, conf: TableConf
-) -> dict[str, tuple[list[Fragment], RowFilter, list[int]]]:
+    pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
+) -> dict[str, tuple[list[Piece], RowFilter, list[int]]]:
     """Return for each split the pieces that have rows of it, which of their rows it takes, and how many of each."""
     sizes = {split: _num_rows(found) for split, found in pieces.items()}
     whole = {split: RowFilter(conf.seed, num_rows=size, limit=num_wanted(size, conf)) for split, size in sizes.items()}
     if keys.way == "group":
         whole["train"] = whole["train"].of_groups(deciding[KEY])
     train = whole["train"]
-    found = {split: (split, share) for split, share in whole.items()}
+    found = {split: (split, row_filter) for split, row_filter in whole.items()}
     times = deciding.get(TIME)
     if NAMED in deciding:
         named = {split: int((deciding[NAMED] == place).sum()) for place, split in enumerate(SPLITS)}
@@ -293,7 +293,7 @@ def _shares(
     for split, (low, high) in borders(asked, times).items():
         found[split] = "train", replace(train, low=low, high=high)
     of = f"{train.num_rows} rows"
-    counts = {split: share.counts(pieces[origin], deciding) for split, (origin, share) in found.items()}
+    counts = {split: row_filter.counts(pieces[origin], deciding) for split, (origin, row_filter) in found.items()}
     sums = {split: sum(one) for split, one in counts.items()}
     check_not_empty(sums, asked, of, "hash" if keys.way == "group" else keys.way)
     own = {

@@ -21,7 +21,7 @@ class TableSplit(Split):
     def tables(self) -> Iterator[pa.Table]:
         """Yield all rows in the order of the data, some at a time."""
 
-    def batches(self, one: EpochPlan) -> Iterator[Batch]:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         """Refuse: declared training never gets such rows."""
         raise NotImplementedError
 

@@ -34,7 +34,7 @@ MOST_SHOWN = 10
 LONGEST_CURVE = 60
 
 
-def report_lines(row: Row, width: int) -> list[str | Text]:
+def run_report(row: Row, width: int) -> list[str | Text]:
     """Return what there is to say about a run.
 
     Args:

@@ -14,7 +14,7 @@ from rtrain.trainers.loops.auto import (
     fill_from_dataset,
     fill_lengths,
 )
-from rtrain.trainers.loops.callbacks.build import check_callbacks
+from rtrain.trainers.loops.callbacks.build import check_trainer_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.number_ranges import check_numbers
 
@@ -31,7 +31,7 @@ def check_conf(job: Job) -> None:
         return
     info = check_network(job)
     refuse_shared_gpu(job.conf.scaling)
-    check_callbacks(conf.callbacks, job.builder)
+    check_trainer_callbacks(conf.callbacks, job.builder)
     _check_targets(conf, info, job)
 
 

@@ -20,7 +20,7 @@ from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_
 from rtrain.trainers.jax.inputs import Inputs, padded, real_rows
 from rtrain.trainers.jax.nets.base import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
-from rtrain.trainers.jax.ranks import ProcessGroup
+from rtrain.trainers.jax.ranks import JaxRanks
 from rtrain.trainers.jax.sanity_check import try_rows
 from rtrain.trainers.loops.auto import channels_last_shape
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
@@ -46,13 +46,13 @@ class JaxLearner(Learner):
     do rows have other places, and with them other dropout.
     """
 
-    def __init__(self, worker: Worker, world: ProcessGroup) -> None:
+    def __init__(self, worker: Worker, ranks: JaxRanks) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf, info = worker.conf, worker.dataset.info
-        self._info, self._world, self._conf, self._builder = info, world, conf, worker.builder
-        rows = conf.rows_per_step(world.size)
-        self._slots = world.slots(rows // conf.accumulate_steps)
-        self._eval_slots = world.slots(conf.eval_batch_size * world.size)
+        self._info, self._ranks, self._conf, self._builder = info, ranks, conf, worker.builder
+        rows = conf.rows_per_step(ranks.size)
+        self._slots = ranks.slots(rows // conf.accumulate_steps)
+        self._eval_slots = ranks.slots(conf.eval_batch_size * ranks.size)
         steps = conf.num_steps(-(-worker.dataset.splits["train"].num_rows // rows))
         optimizer, self._rate = build_optimizer(conf, steps, worker.builder)
         net, inputs = build_net(conf, info, worker.run.seed, worker.builder), Inputs(info)
@@ -62,7 +62,7 @@ class JaxLearner(Learner):
             weights, state = net.init(inputs.ready(jnp.asarray(row)))
         with tried("trainer.optimizer", info, "gradients like the weights"):
             jax.eval_shape(optimizer.update, weights, jax.eval_shape(optimizer.init, weights), weights)
-        self._at = jax.device_put((weights, state, optimizer.init(weights)), world.everywhere)
+        self._at = jax.device_put((weights, state, optimizer.init(weights)), ranks.everywhere)
         self._metrics = build_metrics(conf, info, worker.builder)
         loss = build_loss(conf, info, worker.builder)
         measured = {f"trainer.metrics.{name}": one for name, one in self._metrics.items()}
@@ -71,8 +71,8 @@ class JaxLearner(Learner):
             worker.notice(IDLE.format(", ".join(idle)))
         self._key, self._step = jax.random.key(worker.run.seed), 0
         self._has_statistics, skips = bool(jax.tree.leaves(state)), worker.run.failure.nan_loss == "skip"
-        part, finish = gradient_step(net, inputs, loss, info, world.rows), optimizer_step(optimizer, skips=skips)
-        everywhere = world.everywhere
+        part, finish = gradient_step(net, inputs, loss, info, ranks.rows), optimizer_step(optimizer, skips=skips)
+        everywhere = ranks.everywhere
 
         def whole(at: Any, *given: Any, num_rows: int | None) -> Any:
             return finish(at, *part(at[0], at[1], *given, num_rows=num_rows))
@@ -108,7 +108,7 @@ class JaxLearner(Learner):
         """Yield the rows of each backward pass, maybe none; all ranks have as many passes."""
         columns = {"x": batch.x, "y": batch.y} | ({} if batch.weight is None else {"weight": batch.weight})
         for rows in np.array_split(np.arange(len(batch.y)), self._conf.accumulate_steps):
-            part = take_rows(columns, rows, int(self._world.sum([len(rows)])[0]))
+            part = take_rows(columns, rows, int(self._ranks.sum([len(rows)])[0]))
             if part.num_global:
                 yield part
 
@@ -134,7 +134,7 @@ class JaxLearner(Learner):
         return derived_metrics(self._info.task, means)
 
     def _gathered(self, own: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        return tuple(self._world.gather_rows(values) for values in own)
+        return tuple(self._ranks.gather_rows(values) for values in own)
 
     def learning_rate(self) -> float | None:
         """Return the learning rate of the next step, if the config says it."""
@@ -168,17 +168,17 @@ class JaxLearner(Learner):
     def load(self, folder: Path) -> None:
         """Take weights, state and optimizer from a checkpoint."""
         weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
-        self._at = jax.device_put((weights, state, arrays.load(folder / TRAINING, self._at[2])), self._world.everywhere)
+        self._at = jax.device_put((weights, state, arrays.load(folder / TRAINING, self._at[2])), self._ranks.everywhere)
 
     def load_weights(self, folder: Path) -> None:
         """Take weights and state."""
         weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
-        self._at = jax.device_put((weights, state, self._at[2]), self._world.everywhere)
+        self._at = jax.device_put((weights, state, self._at[2]), self._ranks.everywhere)
 
     def describe(self) -> Mapping[str, Any]:
         """Return device, processes and the size of the model."""
         return {
-            "device": str(self._world.devices[self._world.rank]),
+            "device": str(self._ranks.devices[self._ranks.rank]),
             "num_processes": jax.process_count(),
             "num_parameters": sum(leaf.size for leaf in jax.tree.leaves(self._at[0])),
         }
@@ -190,7 +190,7 @@ def try_learner(job: Job) -> None:
     Raises:
         RtrainError: One of them fails; names its key.
     """
-    JaxLearner(sanity_worker(job), ProcessGroup(0, 1, tuple(jax.devices("cpu")[:1])))
+    JaxLearner(sanity_worker(job), JaxRanks(0, 1, tuple(jax.devices("cpu")[:1])))
 
 
 def zeros(weights: Any) -> Any:

@@ -10,8 +10,8 @@ from rtrain.trainers.worker import Worker
 
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
-    with process_group(worker) as world:
-        EpochLoop(worker, worker.conf, JaxLearner(worker, world), world).run()
+    with process_group(worker) as ranks:
+        EpochLoop(worker, worker.conf, JaxLearner(worker, ranks), ranks).run()
 
 
 def call_function(worker: Worker) -> None:

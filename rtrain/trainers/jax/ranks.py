@@ -1,4 +1,4 @@
-"""The workers of a JAX run as one world: devices, where arrays lie, and sums over ranks."""
+"""The ranks of a JAX run: devices, where arrays lie, and sums over ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class ProcessGroup:
+class JaxRanks:
     """This rank, all ranks, and their devices."""
 
     rank: int
@@ -70,8 +70,8 @@ class ProcessGroup:
 
 
 @contextmanager
-def process_group(worker: Worker) -> Iterator[ProcessGroup]:
-    """Make one world of all workers, for as long as the block runs.
+def process_group(worker: Worker) -> Iterator[JaxRanks]:
+    """Join all workers, for as long as the block runs.
 
     Raises:
         TrainingError: A device is missing, or JAX sees another number of processes than there are workers.
@@ -85,14 +85,14 @@ def process_group(worker: Worker) -> Iterator[ProcessGroup]:
             worker.rank,
             initialization_timeout=START_SECONDS,
         )
-    yield world_of(worker)
+    yield ranks_of(worker)
     if worker.world_size > 1 and not worker.stays:
         # Not after an error: it waits for the other ranks, which may wait for this one.
         jax.distributed.shutdown()
 
 
-def world_of(worker: Worker) -> ProcessGroup:
-    """Return the world that this process has joined."""
+def ranks_of(worker: Worker) -> JaxRanks:
+    """Return the ranks that this process has joined."""
     platform = "gpu" if worker.use_gpu else "cpu"
     try:
         devices = jax.devices(platform)
@@ -107,4 +107,4 @@ def world_of(worker: Worker) -> ProcessGroup:
             "separate model.",
             "JAX must not be used before the train loop: check the imports of the project.",
         )
-    return ProcessGroup(worker.rank, worker.world_size, tuple(devices[:1] if worker.in_process else devices))
+    return JaxRanks(worker.rank, worker.world_size, tuple(devices[:1] if worker.in_process else devices))

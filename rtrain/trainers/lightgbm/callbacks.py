@@ -13,7 +13,7 @@ from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.rounds import Rounds
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
-from rtrain.trainers.loops.callbacks.build import build_callbacks, check_callbacks
+from rtrain.trainers.loops.callbacks.build import build_callbacks, check_trainer_callbacks
 
 CALLBACK_TYPES = (WorkerCallback, Callable)
 
@@ -24,7 +24,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     Raises:
         ConfigError: Names the callback.
     """
-    for where, _, kind in check_callbacks(nodes, builder, CALLBACK_TYPES):
+    for where, _, kind in check_trainer_callbacks(nodes, builder, CALLBACK_TYPES):
         if kind is lightgbm.early_stopping:
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
             raise ConfigError(f"{where}: rtrain stops early itself.", hint)

@@ -15,11 +15,11 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.lightgbm.callbacks import BeforeRound, build_own
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.inputs import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs_margins
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params
+from rtrain.trainers.lightgbm.seeding import Draws, starts_again
 from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance

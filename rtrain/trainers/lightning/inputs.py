@@ -88,7 +88,7 @@ class TrainBatches(BatchSampler):
         return self.begin_step + (rows // self.rows_per_step if self._drop else math.ceil(rows / self.rows_per_step))
 
     def __iter__(self) -> Iterator[list[int]]:
-        one = EpochPlan(
+        plan = EpochPlan(
             rank=self._ranks.rank,
             world_size=self._ranks.size,
             global_batch_size=self.rows_per_step,
@@ -97,7 +97,7 @@ class TrainBatches(BatchSampler):
             shuffle=self._shuffle,
             skip_rows=self.begin_row,
         )
-        for number, (rows, _) in enumerate(step_rows(self.num_rows, one), start=self.begin_step):
+        for number, (rows, _) in enumerate(step_rows(self.num_rows, plan), start=self.begin_step):
             if number < len(self):
                 first, *others = rows.tolist() or [0]
                 known = FirstRow(first)

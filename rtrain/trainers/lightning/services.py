@@ -32,7 +32,7 @@ from rtrain.trainers.lightning.metrics.logged import (
 from rtrain.trainers.lightning.metrics.step_loss import StepLoss
 from rtrain.trainers.lightning.metrics.watched import Watched
 from rtrain.trainers.lightning.schedules import Schedules
-from rtrain.trainers.loops.control import TrainerControl, is_due
+from rtrain.trainers.loops.control import LoopControl, is_due
 from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
@@ -57,7 +57,7 @@ class Services(pl.callbacks.Checkpoint):
         best, conf = worker.run.checkpoint.best, worker.conf
         monitor = Monitor.of(best, conf, worker.directions, default_monitor(data.split))
         self.watched, self.progress, self._stager = Watched(worker, monitor), progress, Stager()
-        self.control = TrainerControl(worker, conf, ranks, progress, monitor)
+        self.control = LoopControl(worker, conf, ranks, progress, monitor)
         self._agreement = Agreement(worker, ranks)
         self._schedules = Schedules(worker, ranks, self._agreement)
         self.losses, self._step_loss = Losses(worker, ranks, progress), StepLoss(ranks)

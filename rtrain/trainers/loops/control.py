@@ -19,7 +19,7 @@ from rtrain.trainers.loops.stopping import CALLBACK, TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 
-class TrainerControl:
+class LoopControl:
     """Decides when training stops, and what is saved; the loop does it.
 
     Args:

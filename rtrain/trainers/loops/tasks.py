@@ -24,6 +24,11 @@ def metric_names(task: str) -> tuple[str, ...]:
     return ("loss", "accuracy") if task in CLASSES else ("loss", "mae", "mse")
 
 
+def mean_names(task: str) -> tuple[str, ...]:
+    """Return those of ``metric_names`` that are means over rows; ``derived_metrics`` adds the others."""
+    return tuple(name for name in metric_names(task) if name != "perplexity")
+
+
 def derived_metrics(task: str, metrics: dict[str, float]) -> dict[str, float]:
     """Return ``metrics`` with those that follow from them: the perplexity of a language model."""
     if task != "language-modeling":

@@ -54,8 +54,8 @@ def epochs_conf(conf: Conf, info: DatasetInfo) -> EpochsConf:
 def _all_rows(worker: Worker) -> Batch:
     assert worker.dataset is not None
     split = worker.dataset.splits["train"]
-    one = EpochPlan(rank=0, world_size=1, global_batch_size=split.num_rows, seed=0, shuffle=False)
-    return next(iter(split.batches(one)))
+    plan = EpochPlan(rank=0, world_size=1, global_batch_size=split.num_rows, seed=0, shuffle=False)
+    return next(iter(split.batches(plan)))
 
 
 def _side_by_side(worker: Worker, conf: Conf, num_threads: int) -> AbstractContextManager[Any]:

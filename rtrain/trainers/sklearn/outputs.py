@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rtrain.trainers.loops.tasks import TINY
+
 LEAST_PROBABILITY = float(np.finfo("float64").eps)
 """What smaller ones count as in the logarithmic loss, as in ``sklearn.metrics.log_loss``: the loss stays finite."""
 
@@ -49,7 +51,7 @@ class Sums:
 
     def metrics(self) -> dict[str, float]:
         """Return the mean of each metric over all rows, by their weights."""
-        return {name: total / max(self._weight, 1e-30) for name, total in self._totals.items()}
+        return {name: total / max(self._weight, TINY) for name, total in self._totals.items()}
 
     def _of_rows(self, output: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         if self._num_classes is None:

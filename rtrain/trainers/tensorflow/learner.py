@@ -18,7 +18,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.tasks import CLASSES, TINY, derived_metrics, metric_names
+from rtrain.trainers.loops.tasks import CLASSES, TINY, derived_metrics, mean_names
 from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.tensorflow.build import (
     build_callbacks,
@@ -36,7 +36,7 @@ from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.inputs import Inputs
-from rtrain.trainers.tensorflow.ranks import ProcessGroup
+from rtrain.trainers.tensorflow.ranks import TensorflowRanks
 from rtrain.trainers.tensorflow.sanity_check.losses import check_mask, try_loss, try_metrics
 from rtrain.trainers.tensorflow.sanity_check.model import check_loss, try_model
 from rtrain.trainers.tensorflow.shapes import OfColumns, is_single, update
@@ -55,17 +55,17 @@ RANK_SEEDS = 1_000_003
 class KerasLearner(Learner):
     """Model and optimizer, the same on each rank."""
 
-    def __init__(self, worker: Worker, world: ProcessGroup) -> None:
+    def __init__(self, worker: Worker, ranks: TensorflowRanks) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf: Conf = worker.conf
         info, builder = worker.dataset.info, worker.builder
-        self._info, self._world, self._split = info, world, evaluated_split(conf.evaluate_split, info)
+        self._info, self._ranks, self._split = info, ranks, evaluated_split(conf.evaluate_split, info)
         keras.utils.set_random_seed(worker.run.seed)
         self.model, inputs = build_model(conf, info, builder), Inputs(info)
-        output, target = try_model(self.model, inputs, worker, world.size)
-        check_mask(output, world.size * conf.accumulate_steps)
+        output, target = try_model(self.model, inputs, worker, ranks.size)
+        check_mask(output, ranks.size * conf.accumulate_steps)
         single = info.task in CLASSES and is_single(output, target)
-        steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
+        steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(ranks.size))
         steps = conf.num_steps(steps_per_epoch)
         optimizer = build_optimizer(conf, steps, builder)
         note = note_on_averages(optimizer, steps or steps_per_epoch)
@@ -77,22 +77,22 @@ class KerasLearner(Learner):
         optimizer.build(self.model.trainable_variables)
         computes = type(self.model).compute_loss is not keras.Model.compute_loss
         try_loss(self.model, inputs, output, info, own=computes or conf.loss is not None)
-        check_loss(self.model, inputs, worker, world.size)
+        check_loss(self.model, inputs, worker, ranks.size)
         self._metrics = build_metrics(conf, info, builder)
         try_metrics(self._metrics, output, info)
         skips, parts = worker.run.failure.nan_loss == "skip", conf.accumulate_steps
-        self._train = train_step(self.model, inputs, info, world, parts=parts, skips=skips)
+        self._train = train_step(self.model, inputs, info, ranks, parts=parts, skips=skips)
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
         self._callbacks = Callbacks(build_callbacks(conf, self._metrics, builder), self.model, conf.max_epochs)
         self._stager = Stager((*self.model.variables, *optimizer.variables))
-        self._move_seeds(world.rank)
+        self._move_seeds(ranks.rank)
 
     def train_step(self, batch: Batch, step: int) -> Any:
         """Do one step."""
         self._callbacks.begin_step(step)
         x, y, weight = _rows(batch)
         if "weight" in self._info.columns:
-            total = self._world.sum([float(weight.sum()) if len(batch.y) else 0.0])[0]
+            total = self._ranks.sum([float(weight.sum()) if len(batch.y) else 0.0])[0]
             weight = weight * np.float32(batch.num_global / max(total, TINY))
         loss = self._train(x, y, weight, np.float32(len(batch.y) / batch.num_global))
         self._callbacks.end_step(step, loss)
@@ -104,7 +104,7 @@ class KerasLearner(Learner):
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return the mean of each metric over all rows of all ranks, by their weights."""
-        names = [name for name in metric_names(self._info.task) if name != "perplexity"]
+        names = mean_names(self._info.task)
         sums = np.zeros(1 + len(names))
         for batch in batches:
             if len(batch.y) == 0:
@@ -114,7 +114,7 @@ class KerasLearner(Learner):
             sums += found.numpy()
             for metric in self._metrics.values():
                 update(metric, y, output, counts if "weight" in self._info.columns else None)
-        weight, *totals = self._world.sum(sums.tolist())
+        weight, *totals = self._ranks.sum(sums.tolist())
         means = {name: total / max(weight, TINY) for name, total in zip(names, totals, strict=True)}
         return derived_metrics(self._info.task, means) | self._own_metrics()
 
@@ -122,9 +122,9 @@ class KerasLearner(Learner):
         """Return the user's metrics; what they have counted is added up over ranks."""
         found = {}
         for name, metric in self._metrics.items():
-            if self._world.size > 1:
+            if self._ranks.size > 1:
                 for variable in metric.variables:
-                    counted = self._world.sum(np.ravel(variable.numpy()).tolist())
+                    counted = self._ranks.sum(np.ravel(variable.numpy()).tolist())
                     variable.assign(np.reshape(counted, variable.shape))
             found[name] = float(np.mean(metric.result()))
             metric.reset_state()
@@ -174,7 +174,7 @@ class KerasLearner(Learner):
         for name, variable in others.items():
             variable.assign(stored[name])
         self._callbacks.load(folder)
-        self._move_seeds(self._world.rank)
+        self._move_seeds(self._ranks.rank)
 
     def load_weights(self, folder: Path) -> None:
         """Take the weights."""
@@ -193,7 +193,7 @@ class KerasLearner(Learner):
 
     def describe(self) -> Mapping[str, Any]:
         """Return the size of the model."""
-        return {"device": "gpu" if self._world.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
+        return {"device": "gpu" if self._ranks.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
 
 
 def try_learner(job: Job) -> None:
@@ -203,7 +203,7 @@ def try_learner(job: Job) -> None:
         RtrainError: One of them fails; names its key.
     """
     with tf.device("CPU:0"):
-        KerasLearner(sanity_worker(job), ProcessGroup(rank=0, size=1))
+        KerasLearner(sanity_worker(job), TensorflowRanks(rank=0, size=1))
 
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

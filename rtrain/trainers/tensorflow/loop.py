@@ -21,9 +21,9 @@ def train(worker: Worker) -> None:
     if not worker.in_process:
         # In an existing process, the number of TensorFlow's threads can't be changed any more.
         tf.config.threading.set_intra_op_parallelism_threads(conf.num_threads or worker.num_threads)
-    with _determinism(conf.deterministic), process_group(worker) as world:
-        learner = KerasLearner(worker, world)
-        EpochLoop(worker, conf, learner, world).run()
+    with _determinism(conf.deterministic), process_group(worker) as ranks:
+        learner = KerasLearner(worker, ranks)
+        EpochLoop(worker, conf, learner, ranks).run()
         learner.close()
 
 

@@ -1,4 +1,4 @@
-"""The workers of a TensorFlow run as one world: sums over ranks, inside and outside of graphs.
+"""The ranks of a TensorFlow run: sums over them, inside and outside of graphs.
 
 Keras 3 doesn't train under MultiWorkerMirroredStrategy (keras issue 20585), whose variables it can't read. It doesn't
 have to: the strategy is used here only to connect the processes. Gradients are added up by TensorFlow's own collective
@@ -25,7 +25,7 @@ GROUP = 1
 
 
 @dataclass(frozen=True)
-class ProcessGroup:
+class TensorflowRanks:
     """This rank and all ranks."""
 
     rank: int
@@ -70,8 +70,8 @@ class ProcessGroup:
 
 
 @contextmanager
-def process_group(worker: Worker) -> Iterator[ProcessGroup]:
-    """Make one world of all workers.
+def process_group(worker: Worker) -> Iterator[TensorflowRanks]:
+    """Join all workers.
 
     Raises:
         TrainingError: There is no GPU where there should be one, or TensorFlow sees another number of workers.
@@ -88,7 +88,7 @@ def process_group(worker: Worker) -> Iterator[ProcessGroup]:
         from rtrain.trainers.loops.rendezvous import worker_addresses
 
         connect(worker_addresses(), worker.rank)
-    yield ProcessGroup(worker.rank, worker.world_size, "nccl" if worker.use_gpu else "ring")
+    yield TensorflowRanks(worker.rank, worker.world_size, "nccl" if worker.use_gpu else "ring")
 
 
 def connect(addresses: Sequence[str], rank: int) -> None:

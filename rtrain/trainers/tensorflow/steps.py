@@ -14,7 +14,7 @@ from rtrain.datasets.base import Columns, DatasetInfo
 from rtrain.trainers.loops.tasks import CLASSES, PLACES, TINY
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
-from rtrain.trainers.tensorflow.ranks import ProcessGroup
+from rtrain.trainers.tensorflow.ranks import TensorflowRanks
 
 
 def target_spec(info: DatasetInfo) -> Any:
@@ -34,7 +34,7 @@ def zeros(spec: Any, num_rows: int = 1) -> Any:
 
 
 def train_step(
-    model: Any, inputs: Inputs, info: DatasetInfo, world: ProcessGroup, *, parts: int, skips: bool
+    model: Any, inputs: Inputs, info: DatasetInfo, ranks: TensorflowRanks, *, parts: int, skips: bool
 ) -> Callable[..., Any]:
     """Return the graph of one step, which any number of rows goes through; it returns the loss over all ranks.
 
@@ -79,9 +79,9 @@ def train_step(
         if parts > 1:
             loop = (1, loss, *gradients)
             _, loss, *gradients = tf.while_loop(lambda place, *_: place < count, add, loop, parallel_iterations=1)
-        if world.size > 1:
+        if ranks.size > 1:
             statistics = [tf.cast(one.value, tf.float32) * share for one in shared]
-            loss, *rest = sum_tensors([loss, *gradients, *statistics], world)
+            loss, *rest = sum_tensors([loss, *gradients, *statistics], ranks)
             gradients = rest[: len(gradients)]
             for one, mean in zip(shared, rest[len(gradients) :], strict=True):
                 one.assign(keras.ops.cast(mean, one.dtype))
@@ -142,10 +142,10 @@ def call(model: Any, x: Any, training: bool) -> Any:
     return model(x, training=training) if model._call_has_training_arg else model(x)
 
 
-def sum_tensors(tensors: Sequence[Any], world: ProcessGroup) -> list[Any]:
+def sum_tensors(tensors: Sequence[Any], ranks: TensorflowRanks) -> list[Any]:
     """Return the sum of each tensor over all ranks: one exchange for all of them."""
     flat = tf.concat([tf.reshape(tf.cast(one, tf.float32), (-1,)) for one in tensors], axis=0)
-    parts = tf.split(world.reduce(flat), [one.shape.num_elements() for one in tensors])
+    parts = tf.split(ranks.reduce(flat), [one.shape.num_elements() for one in tensors])
     return [tf.cast(tf.reshape(part, one.shape), one.dtype) for part, one in zip(parts, tensors, strict=True)]
 
 

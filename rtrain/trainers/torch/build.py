@@ -164,20 +164,20 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: 
     """Build model, optimizer, schedule and what belongs to them, the same on every rank; the model fits the data."""
     conf: Conf = worker.conf
     assert worker.dataset is not None, "checked by the plugin"
-    world, info = strategy.world, transformed_info(conf, worker.dataset.info, worker.builder)
+    ranks, info = strategy.ranks, transformed_info(conf, worker.dataset.info, worker.builder)
     model = build_model(conf.model, info, worker.builder)
     if conf.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if conf.sync_batchnorm and world.size > 1:
+    if conf.sync_batchnorm and ranks.size > 1:
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-    if not strategy.sharded or world.device.type == "cpu":  # a GPU may have no memory for a model that is whole
-        try_model(model.to(world.device), loss, worker, strategy.data)
+    if not strategy.sharded or ranks.device.type == "cpu":  # a GPU may have no memory for a model that is whole
+        try_model(model.to(ranks.device), loss, worker, strategy.data)
     model = strategy.place(model)
     optimizer = build_optimizer(conf, model, strategy, worker.builder)
     return TrainState(
         model=model,
         optimizer=optimizer,
         scheduler=build_scheduler(worker, optimizer, schedule_length(conf, steps_per_epoch)),
-        scaler=torch.amp.GradScaler(world.device.type, enabled=conf.precision == "fp16"),
+        scaler=torch.amp.GradScaler(ranks.device.type, enabled=conf.precision == "fp16"),
         ema=make_ema(model, conf.ema_decay),
     )

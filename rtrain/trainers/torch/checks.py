@@ -17,7 +17,7 @@ from rtrain.trainers.loops.auto import (
     default_monitor,
     fill_from_dataset,
 )
-from rtrain.trainers.loops.callbacks.build import check_callbacks
+from rtrain.trainers.loops.callbacks.build import check_trainer_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.number_ranges import check_numbers
@@ -44,7 +44,7 @@ def check_conf(job: Job) -> None:
     _check_device(conf, job)
     _check_channels(conf, seen, job)
     _check_watched(conf, info, job)
-    check_callbacks(conf.callbacks, job.builder)
+    check_trainer_callbacks(conf.callbacks, job.builder)
     check_strategy(conf, seen, job)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import TrainingError
-from rtrain.trainers.loops.tasks import TINY, derived_metrics, metric_names
+from rtrain.trainers.loops.tasks import TINY, derived_metrics, mean_names
 from rtrain.trainers.torch.inputs.loader import Step
 from rtrain.trainers.torch.losses.of_tasks import (
     counts,
@@ -64,7 +64,7 @@ class Evaluator:
     def run(self, model: nn.Module, steps: Iterable[Step]) -> dict[str, float]:
         """Return each metric over all rows of all ranks; leaves the model in evaluation mode."""
         model.eval()
-        names = [name for name in metric_names(self._task) if name != "perplexity"]
+        names = mean_names(self._task)
         sums = torch.zeros(2 + len(names), dtype=torch.float64, device=self._ranks.device)
         for number, step in enumerate(steps):
             if len(step.y) == 0:

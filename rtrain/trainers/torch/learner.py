@@ -87,7 +87,7 @@ class TorchLearner(Learner):
 
     def sync(self) -> None:
         """Give every rank the buffers of rank 0."""
-        self.state.share_buffers(self.strategy.world)
+        self.state.share_buffers(self.strategy.ranks)
 
     def non_finite(self) -> set[str]:
         """Return the names of weights that are not finite."""

@@ -25,7 +25,7 @@ def training(worker: Worker) -> Iterator[EpochLoop]:
     conf = worker.conf
     settings = torch_settings(worker, deterministic=conf.deterministic)
     with settings, matmul_precision(conf.float32_matmul_precision), process_group(worker):
-        world = TorchRanks.of(worker)
+        ranks = TorchRanks.of(worker)
         # Ranks that write together need their process groups until they have.
-        with closing(make_strategy(worker.conf, world)) as strategy, worker.checkpoints.finishing():
-            yield EpochLoop(worker, worker.conf, TorchLearner(worker, strategy), strategy.data, world)
+        with closing(make_strategy(worker.conf, ranks)) as strategy, worker.checkpoints.finishing():
+            yield EpochLoop(worker, worker.conf, TorchLearner(worker, strategy), strategy.data, ranks)

@@ -73,8 +73,8 @@ def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
     conf = replace(worker.conf, loader=LoaderConf())  # a single step needs no processes
     feed = open_loader(rows, worker.dataset.info, alone, conf, worker.builder, training=True)
     count = rows.num_rows
-    one = EpochPlan(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
-    return next(iter(feed.steps(one)))
+    plan = EpochPlan(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
+    return next(iter(feed.steps(plan)))
 
 
 def _try(model: nn.Module, loss: nn.Module, step: Step, worker: Worker) -> None:

@@ -71,8 +71,8 @@ def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
     small.dataset = replace(worker.dataset, splits={**worker.dataset.splits, "train": rows})
     ranks = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
     learner = TorchLearner(small, DDP(small.conf, ranks))
-    one = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
-    step = next(iter(learner.open_loader(rows, info, ranks).steps(one)))
+    plan = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
+    step = next(iter(learner.open_loader(rows, info, ranks).steps(plan)))
     _try_loss_and_metrics(learner, step, small)
     with tried("the first step", info, f"rows of shape {info.input_shape}"):
         learner.train_step(step, 0)

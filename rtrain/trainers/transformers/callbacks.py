@@ -11,7 +11,7 @@ from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl,
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
-from rtrain.trainers.loops.callbacks.build import KEY, check_callbacks
+from rtrain.trainers.loops.callbacks.build import KEY, check_trainer_callbacks
 from rtrain.trainers.transformers.config import Conf
 
 CALLBACK_TYPES = (WorkerCallback, TrainerCallback)
@@ -34,7 +34,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     Raises:
         ConfigError: Names the callback, and what to use instead.
     """
-    for key, target, kind in check_callbacks(nodes, builder, CALLBACK_TYPES):
+    for key, target, kind in check_trainer_callbacks(nodes, builder, CALLBACK_TYPES):
         if not isinstance(kind, type) or not issubclass(kind, TrainerCallback):
             continue
         where = f"{key}: {target}"

@@ -21,7 +21,7 @@ from rtrain.trainers.loops.callbacks.base import WorkerCallback
 from rtrain.trainers.loops.callbacks.build import build_callbacks
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.loader import slices
-from rtrain.trainers.loops.tasks import TINY, derived_metrics
+from rtrain.trainers.loops.tasks import TINY, derived_metrics, mean_names
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager, save_tensors
 from rtrain.trainers.torch.optimization.finite import are_finite, non_finite, weights_of
@@ -133,9 +133,9 @@ class TransformersLearner(Learner):
                 inputs, target = self._inputs.ready(batch, (0,))
                 sums += self._counted(self._forward(self.model, inputs), target, _weight(batch, target))
         count, loss, second, third = self._ranks.sum(sums.tolist())
-        names = ("loss", "mae", "mse") if self._task == "regression" else ("loss", "accuracy")
+        names = mean_names(self._info.task)
         means = {name: value / max(count, TINY) for name, value in zip(names, (loss, second, third), strict=False)}
-        return derived_metrics("language-modeling" if self._task.endswith("-lm") else self._info.task, means)
+        return derived_metrics(self._info.task, means)
 
     def _counted(self, output: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """Return the sums over places, by their weights, of 1, losses, and what else is counted: (4,) float64."""

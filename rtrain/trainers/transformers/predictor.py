@@ -13,7 +13,7 @@ from torch.nn import functional
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.trained import LoadedCheckpoint
-from rtrain.trainers.transformers import foreign
+from rtrain.trainers.transformers import untrusted
 from rtrain.trainers.transformers.build import auto_class, task_of
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.inputs import Inputs
@@ -122,21 +122,21 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
 
     try:
         own = trained.is_own
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False) if own else foreign.load_config(folder)
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False) if own else untrusted.load_config(folder)
         if "/" in str(config._attn_implementation):
             raise CheckpointError(f"{folder}/config.json requires code from the hub: {config._attn_implementation}.")
         model = auto_class(task_of(conf, info)).from_config(config, trust_remote_code=False)
         if conf.lora is not None:
             from peft import LoraConfig, get_peft_model
 
-            read = LoraConfig.from_pretrained if trained.is_own else foreign.lora_config
+            read = LoraConfig.from_pretrained if trained.is_own else untrusted.lora_config
             model = get_peft_model(model, read(folder / "adapter"))
         load_model(model, str(folder / (WEIGHTS if conf.lora is None else ADAPTED)))
     except (OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder} does not contain the model: {error}") from error
     tokenizer = None
     if info.dtype == "object":
-        found = None if trained.is_own else foreign.load_tokenizer(folder)
+        found = None if trained.is_own else untrusted.load_tokenizer(folder)
         tokenizer = load_tokenizer(folder, "the checkpoint", found)
     kind = LanguagePredictor if tokenizer is not None and task_of(conf, info).endswith("-lm") else Predictor
     return kind(model, tokenizer, conf, info, torch.device(device))

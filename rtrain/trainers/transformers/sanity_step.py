@@ -52,8 +52,8 @@ def _first_step(rows: ResidentSplit, worker: Worker) -> None:
     tokenizer = make_tokenizer(small, alone)
     dataset = encoded_dataset(few, tokenizer, conf, task_of(conf, info))
     learner = TransformersLearner(small, alone, dataset, tokenizer)
-    one = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
-    batch = next(iter(dataset.splits["train"].batches(one)))
+    plan = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
+    batch = next(iter(dataset.splits["train"].batches(plan)))
     shapes = "texts" if info.dtype == "object" else f"rows of shape {info.input_shape}"
     with tried(f"trainer.model.config: {conf.model.config['model_type']}", info, shapes):
         learner.train_step(batch, 0)

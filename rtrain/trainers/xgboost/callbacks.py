@@ -10,7 +10,7 @@ from xgboost.callback import EarlyStopping, LearningRateScheduler, TrainingCallb
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
-from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_callbacks
+from rtrain.trainers.loops.callbacks.build import KEY, build_callbacks, check_trainer_callbacks
 
 CALLBACK_TYPES = (WorkerCallback, TrainingCallback)
 
@@ -21,7 +21,7 @@ def check_own(nodes: Sequence[Any], builder: Builder) -> None:
     Raises:
         ConfigError: Names the callback.
     """
-    for where, _, kind in check_callbacks(nodes, builder, CALLBACK_TYPES):
+    for where, _, kind in check_trainer_callbacks(nodes, builder, CALLBACK_TYPES):
         if isinstance(kind, type) and issubclass(kind, EarlyStopping):
             hint = "Checkpoints keep the best round of trainer.early_stopping={patience: 10}"
             raise ConfigError(f"{where}: rtrain stops early itself.", hint)

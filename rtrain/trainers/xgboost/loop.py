@@ -22,11 +22,11 @@ from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.callbacks import build_own
 from rtrain.trainers.xgboost.config import Conf
-from rtrain.trainers.xgboost.draws import Grower, starts_again
 from rtrain.trainers.xgboost.inputs import make_matrix
 from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, deciding, gives_margins
 from rtrain.trainers.xgboost.model_file import MODEL, best_rounds, read_trees
 from rtrain.trainers.xgboost.params import device_of, plain_errors, worker_params
+from rtrain.trainers.xgboost.seeding import Grower, starts_again
 
 IMPORTANCE = ("gain", "weight", "cover")
 

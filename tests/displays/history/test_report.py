@@ -10,7 +10,7 @@ from made_runs import add_checkpoint, make_run, make_sweep
 
 from rtrain.displays.history.comparison import comparison_lines
 from rtrain.displays.history.curves import chart, sparkline
-from rtrain.displays.history.report import report_lines
+from rtrain.displays.history.report import run_report
 from rtrain.displays.history.texts import broken_lines
 from rtrain.history.comparison import Comparison
 from rtrain.history.index import read_row
@@ -35,7 +35,7 @@ FAILED = {
 
 
 def report(folder, width=80):
-    return [str(line) for line in report_lines(read_row(folder), width)]
+    return [str(line) for line in run_report(read_row(folder), width)]
 
 
 def compared(folders, metrics=(), width=80, **how):

@@ -26,14 +26,14 @@ def make_conf(**keys):
 def fit(folder, conf, dataset=None, *, channel=None, rank=0, world_size=1, **run):
     """Train in the world that this process is in, and return what was sent."""
     from rtrain.trainers.jax.learner import JaxLearner
-    from rtrain.trainers.jax.ranks import world_of
+    from rtrain.trainers.jax.ranks import ranks_of
     from rtrain.trainers.loops.epochs.loop import EpochLoop
 
     channel = RecordingChannel() if channel is None else channel
     data = small_dataset() if dataset is None else dataset
     worker = make_worker(folder, conf, data, channel=channel, rank=rank, world_size=world_size, **run)
-    world = world_of(worker)
-    EpochLoop(worker, conf, JaxLearner(worker, world), world).run()
+    ranks = ranks_of(worker)
+    EpochLoop(worker, conf, JaxLearner(worker, ranks), ranks).run()
     return channel
 
 

@@ -35,10 +35,10 @@ def _fit_normalized(rank, folder, conf, data, world_size=2):
 
 
 def test_workers_that_are_no_world_are_a_failure(tmp_path):
-    from rtrain.trainers.jax.ranks import world_of
+    from rtrain.trainers.jax.ranks import ranks_of
 
     with pytest.raises(TrainingError, match="JAX sees 1 processes, but there are 2 workers"):
-        world_of(make_worker(tmp_path, make_conf(), small_dataset(), world_size=2))
+        ranks_of(make_worker(tmp_path, make_conf(), small_dataset(), world_size=2))
 
 
 FUNCTIONS = """

@@ -28,16 +28,16 @@ def fit(folder, conf, dataset=None, *, channel=None, rank=0, world_size=1, **run
     """Train in the world that this process is in, and return what was sent."""
     from rtrain.trainers.loops.epochs.loop import EpochLoop
     from rtrain.trainers.tensorflow.learner import KerasLearner
-    from rtrain.trainers.tensorflow.ranks import ProcessGroup
+    from rtrain.trainers.tensorflow.ranks import TensorflowRanks
 
     channel = RecordingChannel() if channel is None else channel
     data = small_dataset() if dataset is None else dataset
     worker = make_worker(folder, conf, data, channel=channel, rank=rank, world_size=world_size, **run)
-    world = ProcessGroup(rank, world_size)
+    ranks = TensorflowRanks(rank, world_size)
     if world_size > 1:
-        object.__setattr__(world, "_keys", KEYS)
-    learner = KerasLearner(worker, world)
-    EpochLoop(worker, conf, learner, world).run()
+        object.__setattr__(ranks, "_keys", KEYS)
+    learner = KerasLearner(worker, ranks)
+    EpochLoop(worker, conf, learner, ranks).run()
     learner.close()
     return channel
 

@@ -21,7 +21,7 @@ from rtrain.trainers.tensorflow.build import build_callbacks
 from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
 from rtrain.trainers.tensorflow.loop import train
 from rtrain.trainers.tensorflow.predictor import load_predictor
-from rtrain.trainers.tensorflow.ranks import ProcessGroup
+from rtrain.trainers.tensorflow.ranks import TensorflowRanks
 
 HERE = f"{__name__}"
 
@@ -262,10 +262,10 @@ def test_outputs_with_a_mask_are_for_one_worker(tmp_path, masked):
     assert fit(tmp_path, conf, small_text()).checkpoints
     two = make_worker(tmp_path, conf, small_text(), world_size=2)
     if not masked:
-        KerasLearner(two, ProcessGroup(0, 2))
+        KerasLearner(two, TensorflowRanks(0, 2))
         return
     with pytest.raises(TrainingError, match="outputs with a mask"):
-        KerasLearner(two, ProcessGroup(0, 2))
+        KerasLearner(two, TensorflowRanks(0, 2))
 
 
 @pytest.mark.parametrize("every", [5, 4])
@@ -289,7 +289,7 @@ def test_averages_end_as_those_of_fit_if_their_frequency_divides_the_steps(tmp_p
 
 def test_a_new_run_takes_only_the_weights_of_an_older_checkpoint_that_holds_the_optimizer_with_them(tmp_path):
     older, new = (
-        KerasLearner(make_worker(tmp_path, make_conf(), small_dataset()), ProcessGroup(0, 1)) for _ in range(2)
+        KerasLearner(make_worker(tmp_path, make_conf(), small_dataset()), TensorflowRanks(0, 1)) for _ in range(2)
     )
     older.model.set_weights([one + 1 for one in older.model.get_weights()])
     older.model.optimizer.iterations.assign(7)

@@ -330,8 +330,8 @@ class TwiceSplit(Split):
         self._inner = ResidentSplit(columns)
         self.num_rows = self._inner.num_rows
 
-    def batches(self, one):
-        all_batches = list(self._inner.batches(one))
+    def batches(self, plan):
+        all_batches = list(self._inner.batches(plan))
         return iter([*all_batches, all_batches[0]])
 
     def own_rows(self, rank, world_size):

@@ -236,7 +236,7 @@ def test_torch_is_told_that_weights_may_stay_unused(monkeypatch, value):
     told = {}
     monkeypatch.setattr(ddp, "DistributedDataParallel", lambda model, **given: told.update(given))
     monkeypatch.setattr(ddp.inspect, "signature", lambda _: SimpleNamespace(parameters=()))
-    world = SimpleNamespace(device=torch.device("cpu"))
-    here = SimpleNamespace(conf=make_conf(find_unused_parameters=value), world=world)
+    ranks = SimpleNamespace(device=torch.device("cpu"))
+    here = SimpleNamespace(conf=make_conf(find_unused_parameters=value), ranks=ranks)
     ddp.DDP._distribute(here, torch.nn.Linear(1, 1))
     assert told["find_unused_parameters"] is value

@@ -122,8 +122,8 @@ def test_the_config_says_how_many_processes_prepare_how_many_batches(num_workers
     loader = open_loader(dataset.splits["train"], dataset.info, alone, conf, Builder(), training=True)
 
     class Counting:
-        def batches(self, one):
-            for batch in dataset.splits["train"].batches(one):
+        def batches(self, plan):
+            for batch in dataset.splits["train"].batches(plan):
                 read.append(len(batch.y))
                 yield batch
 

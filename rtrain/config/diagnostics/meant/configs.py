@@ -8,7 +8,7 @@ from typing import Any
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.compose.search_space import as_text, full_key
+from rtrain.config.compose.search_space import as_text, expanded_key
 from rtrain.config.files import locations
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.secrets.masked import mask_word
@@ -25,7 +25,7 @@ def command_for(trainer: str, request: Request) -> str | None:
 
     Its words about the trainer are left out: they were meant for another one. The dataset stays.
     """
-    kept = [one for one in request.overrides if not f"{full_key(split_word(one)[1])}.".startswith("trainer.")]
+    kept = [one for one in request.overrides if not f"{expanded_key(split_word(one)[1])}.".startswith("trainer.")]
     for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
         defaults = read_yaml(path)[0].get("defaults") or []
         if {"trainer": trainer} in defaults:

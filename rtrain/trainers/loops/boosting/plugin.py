@@ -12,7 +12,7 @@ from rtrain.trainers.trained import CheckpointMetadata
 
 
 class BoostingPlugin(TrainerPlugin):
-    """A library whose ``Conf`` extends ``BoostingConf``; its package has ``metrics``, ``params`` and ``draws`` too."""
+    """A library whose ``Conf`` extends ``BoostingConf``. Its package has ``metrics``, ``params``, ``seeding``."""
 
     can_init = True
     takes_missing = True
@@ -39,7 +39,7 @@ class BoostingPlugin(TrainerPlugin):
 
     def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
         """Let parameters change that count for the rounds to come alone, unless a resumed run grows all trees again."""
-        starts_again = self.part("draws").starts_again(conf["params"])
+        starts_again = self.part("seeding").starts_again(conf["params"])
         return frozenset() if starts_again else frozenset(f"params.{name}" for name in self.each_round)
 
     def reports(self, job: Job) -> Sequence[str] | None:

@@ -29,7 +29,7 @@ from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.calls import Callbacks
 from rtrain.trainers.loops.collectives import Collectives
-from rtrain.trainers.loops.control import TrainerControl, is_due
+from rtrain.trainers.loops.control import LoopControl, is_due
 from rtrain.trainers.loops.directions import check_targets, monitored, not_reported
 from rtrain.trainers.loops.monitor import Monitor, StopConditions, goal_names
 from rtrain.trainers.loops.not_finite import NotFiniteError
@@ -181,7 +181,7 @@ class Rounds:
         self._worker, self._conf, self._deciding, self._copied = worker, conf, deciding, snapshot
         self._task = "" if worker.dataset is None else worker.dataset.info.task
         self.progress = RoundProgress() if folder is None else RoundProgress.load(folder)
-        self.control = TrainerControl(worker, conf, ranks, self.progress)
+        self.control = LoopControl(worker, conf, ranks, self.progress)
         """Its monitor is known when the library has reported its metrics, whose names only it can tell."""
         self.callbacks = Callbacks((), self.training(lambda: None), worker.notice)
         self._reason = self.control.over_before()

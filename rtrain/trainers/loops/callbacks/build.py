@@ -39,7 +39,9 @@ def build_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ..
     return found
 
 
-def check_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ...] = OWN) -> list[tuple[str, str, Any]]:
+def check_trainer_callbacks(
+    nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ...] = OWN
+) -> list[tuple[str, str, Any]]:
     """Refuse callbacks that can't be made, without making one.
 
     Returns:

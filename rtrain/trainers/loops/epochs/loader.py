@@ -25,17 +25,17 @@ class BatchLoader:
         """Return the steps of one pass."""
         return math.ceil(self._split.num_rows / rows_per_step)
 
-    def num_own_rows(self, one: EpochPlan) -> int:
+    def num_own_rows(self, plan: EpochPlan) -> int:
         """Return the rows of this rank in a whole pass."""
-        return one.layout.own_rows(one.rank, self._split.num_rows)
+        return plan.layout.own_rows(plan.rank, self._split.num_rows)
 
-    def steps(self, one: EpochPlan) -> Iterator[Any]:
+    def steps(self, plan: EpochPlan) -> Iterator[Any]:
         """Yield the steps of one pass; a rank without rows gets empty ones while another one still has some.
 
         Raises:
             DatasetError: Rows have another type than the dataset's description says: bytes might pass for numbers.
         """
-        for batch in self._split.batches(one):
+        for batch in self._split.batches(plan):
             yield self.step(self.as_described(batch))
 
     def step(self, batch: Batch) -> Any:

@@ -17,7 +17,7 @@ from rtrain.trainers.loops.auto import default_monitor, evaluated_split
 from rtrain.trainers.loops.callbacks.base import Training, WorkerCallback
 from rtrain.trainers.loops.callbacks.calls import Callbacks
 from rtrain.trainers.loops.collectives import Collectives, Ranks
-from rtrain.trainers.loops.control import TrainerControl, is_due
+from rtrain.trainers.loops.control import LoopControl, is_due
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.meter import Meter
@@ -53,7 +53,7 @@ class EpochLoop:
         default = default_monitor(conf.evaluate_split, info)
         monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
         self.progress = self._resumed()
-        self.control = TrainerControl(worker, conf, everyone or ranks, self.progress, monitor)
+        self.control = LoopControl(worker, conf, everyone or ranks, self.progress, monitor)
         self.control.non_finite = learner.non_finite()
         training = Training(worker, self.progress, learner.learned, self.control.signal.ask)
         self.callbacks = Callbacks(learner.callbacks(), training, worker.notice)
@@ -224,7 +224,7 @@ class EpochLoop:
 
     def _next_pass(self) -> EpochPlan:
         """Return the epoch that begins, or what is left of the one under way."""
-        one = EpochPlan(
+        plan = EpochPlan(
             rank=self.ranks.rank,
             world_size=self.ranks.size,
             global_batch_size=self.rows_per_step,
@@ -233,7 +233,7 @@ class EpochLoop:
             shuffle=self.conf.shuffle,
             skip_rows=self.progress.rows,
         )
-        return replace(one, began=self.progress.began(one.layout))
+        return replace(plan, began=self.progress.began(plan.layout))
 
     def _evaluation_pass(self) -> EpochPlan:
         rows = self.conf.eval_batch_size * self.ranks.size

@@ -44,11 +44,11 @@ class TrainState:
         """Return the module that evaluations use: averaged weights if there are any."""
         return self.model if self.ema is None else self.ema.module
 
-    def share_buffers(self, world: TorchRanks) -> None:
+    def share_buffers(self, ranks: TorchRanks) -> None:
         """Give every rank the buffers of rank 0: batch statistics differ between ranks while they train."""
-        world.copy_from_first(self.model.buffers())
+        ranks.copy_from_first(self.model.buffers())
         if self.ema is not None:
-            world.copy_from_first(self.ema.module.buffers())
+            ranks.copy_from_first(self.ema.module.buffers())
 
     def snapshot(self) -> Writer:
         """Copy weights and training state, and return what writes them into a folder."""
@@ -72,14 +72,14 @@ class TrainState:
             "ema_updates": None if self.ema is None else self.ema.n_averaged,
         }
 
-    def load(self, folder: Path, world: TorchRanks) -> None:
+    def load(self, folder: Path, ranks: TorchRanks) -> None:
         """Take everything from ``folder``; executes nothing that is in it."""
-        load_weights(self.model, folder / WEIGHTS, world.device)
+        load_weights(self.model, folder / WEIGHTS, ranks.device)
         # The optimizer sends each tensor where it needs it; numbers of steps stay in main memory.
         stored = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
         self.optimizer.load_state_dict(checked_state(self.optimizer, stored["optimizer"]))
         if self.ema is not None and (folder / AVERAGED).exists():
-            load_weights(self.ema.module, folder / AVERAGED, world.device)
+            load_weights(self.ema.module, folder / AVERAGED, ranks.device)
             self.ema.n_averaged = stored["ema_updates"]
         self.take_rest(stored)
 
@@ -102,7 +102,7 @@ class TrainState:
                 elif key in group:
                     group[key] = tuple(now[key]) if isinstance(now[key], list) else now[key]
 
-    def init(self, folder: Path, world: TorchRanks) -> None:
+    def init(self, folder: Path, ranks: TorchRanks) -> None:
         """Take the weights of ``folder`` alone, the averaged ones if there are any.
 
         Raises:
@@ -110,7 +110,7 @@ class TrainState:
         """
         path = next((folder / name for name in (AVERAGED, WEIGHTS) if (folder / name).exists()), folder / WEIGHTS)
         for model in [self.model] if self.ema is None else [self.model, self.ema.module]:
-            load_weights(model, path, world.device)
+            load_weights(model, path, ranks.device)
 
     def take_rest(self, stored: Mapping[str, Any]) -> None:
         """Take back what ``rest`` gave."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, ResidentSplit, Split
 from rtrain.trainers.loops.epochs.loader import BatchLoader
+from rtrain.trainers.loops.tasks import TINY
 from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
 from rtrain.trainers.torch.ranks import TorchRanks
 
@@ -72,7 +73,7 @@ class TensorLoader(BatchLoader):
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: TorchRanks, channels_last: bool) -> None:
         super().__init__(split, info)
-        self._world = ranks
+        self._ranks = ranks
         self._inputs = Inputs(info, ranks.device, channels_last)
         self._weighted = "weight" in info.columns
         self._x: Tensor | None = None
@@ -89,20 +90,20 @@ class TensorLoader(BatchLoader):
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
 
-    def num_own_rows(self, one: EpochPlan) -> int:
+    def num_own_rows(self, plan: EpochPlan) -> int:
         """Return the rows of this rank in a whole pass; none where another rank has the same ones and counts them."""
-        return super().num_own_rows(one) if self._world.counts else 0
+        return super().num_own_rows(plan) if self._ranks.counts else 0
 
-    def steps(self, one: EpochPlan) -> Iterator[Step]:
+    def steps(self, plan: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
-        return super().steps(one) if self._x is None else self._held_steps(self._x, one)
+        return super().steps(plan) if self._x is None else self._held_steps(self._x, plan)
 
-    def _held_steps(self, held: Tensor, one: EpochPlan) -> Iterator[Step]:
+    def _held_steps(self, held: Tensor, plan: EpochPlan) -> Iterator[Step]:
         assert isinstance(self._split, ResidentSplit)
-        for rows, num_global in self._split.indices(one):
+        for rows, num_global in self._split.indices(plan):
             index = torch.from_numpy(rows)
             x = self._inputs.place(held.index_select(0, index.to(held.device)))
-            index = index.to(self._world.device)
+            index = index.to(self._ranks.device)
             step = Step(self._ready(x), self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
@@ -117,5 +118,5 @@ class TensorLoader(BatchLoader):
         return self._with_weight(step, ones if weight is None else self._inputs.place(weight))
 
     def _with_weight(self, step: Step, weight: Tensor) -> Step:
-        total = self._world.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
-        return replace(step, weight=weight, weight_scale=step.num_global / max(total, 1e-30))
+        total = self._ranks.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
+        return replace(step, weight=weight, weight_scale=step.num_global / max(total, TINY))

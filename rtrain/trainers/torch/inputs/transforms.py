@@ -55,19 +55,19 @@ class TransformedLoader(TensorLoader):
     def _hold(self, split: ResidentSplit) -> None:
         """Leave the rows where they are: they have to be transformed before they are put on the device."""
 
-    def steps(self, one: EpochPlan) -> Iterator[Step]:
+    def steps(self, plan: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
         batches: deque[Batch] = deque()
-        for x in self._transformed(self._work(one, batches)):
+        for x in self._transformed(self._work(plan, batches)):
             batch = batches.popleft()
             yield self.step(batch, x if len(batch.y) else self._nothing)
 
-    def _work(self, one: EpochPlan, batches: deque[Batch]) -> Iterator[Work]:
+    def _work(self, plan: EpochPlan, batches: deque[Batch]) -> Iterator[Work]:
         """Yield the rows of each batch, with their seeds, and add the batch to ``batches``."""
-        start = one.skip_rows
-        for batch in map(self.as_described, self._split.batches(one)):
-            own = slice(*(start + border for border in share_of(batch.num_global, one.rank, one.world_size)))
-            seeds = _seeds((one.seed, one.epoch), np.arange(own.start, own.stop)) if self._is_random else None
+        start = plan.skip_rows
+        for batch in map(self.as_described, self._split.batches(plan)):
+            own = slice(*(start + border for border in share_of(batch.num_global, plan.rank, plan.world_size)))
+            seeds = _seeds((plan.seed, plan.epoch), np.arange(own.start, own.stop)) if self._is_random else None
             start += batch.num_global
             batches.append(batch)
             yield as_tensor(batch.x), seeds

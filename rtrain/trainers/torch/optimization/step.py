@@ -59,8 +59,8 @@ class OptimizerStep:
         self.conf, self.info, self.strategy, self.state, self.loss = conf, info, strategy, state, loss
         self.schedule_length, self.failure = schedule_length, failure
         self.skips, self.num_overflows = failure.nan_loss == "skip", 0
-        self.world = strategy.data
-        is_whole = self.world.size == 1 and conf.accumulate_steps == 1
+        self.ranks = strategy.data
+        is_whole = self.ranks.size == 1 and conf.accumulate_steps == 1
         self.is_known_loss = is_whole or is_of_torch(loss)
         self.checks_output = is_of_torch(loss)
         self.wrapped = strategy.wrap(state)
@@ -74,7 +74,7 @@ class OptimizerStep:
         step = self._scaled(step)
         before = [buffer.clone() for buffer in self.state.model.buffers()] if self.skips else []
         total = self._backward(step) if self.conf.accumulate_steps == 1 else self._backward_in_parts(step)
-        if self.skips and not math.isfinite(self.world.sum(total.reshape(1))[0]):
+        if self.skips and not math.isfinite(self.ranks.sum(total.reshape(1))[0]):
             self.state.optimizer.zero_grad(set_to_none=True)
         elif self.strategy.update(self.state, skips=self.skips):
             self.num_overflows = 0
@@ -97,7 +97,7 @@ class OptimizerStep:
         if counted is None:
             return step
         total = sum_over_rows(counted.double(), len(step.y), step.weight) if len(step.y) else counted.sum()
-        return replace(step, weight_scale=step.num_global / max(self.world.sum(total.reshape(1))[0], TINY))
+        return replace(step, weight_scale=step.num_global / max(self.ranks.sum(total.reshape(1))[0], TINY))
 
     def _count_overflow(self) -> None:
         """Fail if no scale of the loss makes the gradients finite; single steps that overflow are part of fp16."""
@@ -110,7 +110,7 @@ class OptimizerStep:
 
     def _backward_in_parts(self, step: Step) -> Tensor:
         """Go through the rows in ``accumulate_steps`` parts; ranks exchange gradients at the last one only."""
-        total = torch.zeros((), device=self.world.device)
+        total = torch.zeros((), device=self.ranks.device)
         parts = self.conf.accumulate_steps
         xs, ys = torch.tensor_split(step.x, parts), torch.tensor_split(step.y, parts)
         weights = [None] * parts if step.weight is None else torch.tensor_split(step.weight, parts)
@@ -131,12 +131,12 @@ class OptimizerStep:
             loss: Tensor = self.loss(output, target)
         if loss.ndim == 0 and step.weight is None and step.weight_scale == 1.0:
             # The mean of rows is the loss as it is where they are all rows of the step: no product needs a gradient.
-            share = num_rows * self.world.size / step.num_global
+            share = num_rows * self.ranks.size / step.num_global
             self.strategy.backward(self.state, loss if share == 1.0 else loss * share)
             return loss.detach().float() * num_rows
         with self._autocast():
             row_losses = sum_over_rows(loss, num_rows, step.weight) * step.weight_scale
-        self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
+        self.strategy.backward(self.state, row_losses * (self.ranks.size / step.num_global))
         return row_losses.detach().float()
 
     def _forward(self, x: Tensor) -> object:
@@ -145,7 +145,7 @@ class OptimizerStep:
         except ValueError as error:
             if len(x) > 1:
                 raise
-            raise single_row(error, self.conf, self.info.num_rows["train"], self.world.size) from error
+            raise single_row(error, self.conf, self.info.num_rows["train"], self.ranks.size) from error
 
     def _backward_without_rows(self, x: Tensor) -> Tensor:
         """Take part in the exchange of gradients with zeros; batch statistics are left alone."""
@@ -157,12 +157,12 @@ class OptimizerStep:
             output = self.wrapped(x)
         self.strategy.backward(self.state, output.sum() * 0)
         self.wrapped.train()
-        return torch.zeros((), device=self.world.device)
+        return torch.zeros((), device=self.ranks.device)
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
         if self.conf.precision == "fp32":
             return contextlib.nullcontext()
-        return autocast(self.conf.precision, self.world.device)
+        return autocast(self.conf.precision, self.ranks.device)
 
     def _check_loss(self, output: Tensor, target: Tensor) -> None:
         """Find once, for several workers or parts, a loss of the user's that is not a mean over rows."""

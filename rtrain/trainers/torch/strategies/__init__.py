@@ -21,9 +21,9 @@ def strategy_class(name: str) -> type[Strategy]:
     return found
 
 
-def make_strategy(conf: Conf, world: TorchRanks) -> Strategy:
+def make_strategy(conf: Conf, ranks: TorchRanks) -> Strategy:
     """Return the strategy that ``conf`` names, for this rank."""
-    return strategy_class(conf.strategy)(conf, world)
+    return strategy_class(conf.strategy)(conf, ranks)
 
 
 @contextmanager

@@ -30,13 +30,13 @@ class Accelerate(Strategy):
     requires = ("accelerate",)
     install = "pip install 'rtrain[accelerate]'"
 
-    def __init__(self, conf: Conf, world: TorchRanks) -> None:
-        super().__init__(conf, world)
+    def __init__(self, conf: Conf, ranks: TorchRanks) -> None:
+        super().__init__(conf, ranks)
         from accelerate import Accelerator
 
         threads = torch.get_num_threads()
         self._accelerator = Accelerator(
-            cpu=world.device.type == "cpu",
+            cpu=ranks.device.type == "cpu",
             mixed_precision="no" if conf.precision == "fp32" else conf.precision,
             **conf.strategy_options.accelerate,
         )
@@ -51,8 +51,8 @@ class Accelerate(Strategy):
                 f"the environment sets Accelerate to {kind}, which rtrain's checkpoints don't support.",
                 "Unset the ACCELERATE_USE_* variables, and use trainer.strategy=fsdp.",
             )
-        if size != self.world.size:
-            raise TrainingError(f"Accelerate sees {size} processes, but there are {self.world.size} workers.")
+        if size != self.ranks.size:
+            raise TrainingError(f"Accelerate sees {size} processes, but there are {self.ranks.size} workers.")
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
@@ -71,7 +71,7 @@ class Accelerate(Strategy):
     def place(self, model: nn.Module) -> nn.Module:
         """Put the whole model on this rank's device."""
         recompute_activations(model, self.conf.strategy_options)
-        return model.to(self.world.device)
+        return model.to(self.ranks.device)
 
     def wrap(self, state: TrainState) -> nn.Module:
         """Return what Accelerate makes of the model."""

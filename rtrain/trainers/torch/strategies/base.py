@@ -28,7 +28,7 @@ class Strategy(ABC):
 
     Args:
         conf: The trainer's conf.
-        world: All ranks.
+        ranks: All ranks.
     """
 
     refused: ClassVar[Mapping[str, Any]] = {}
@@ -40,15 +40,15 @@ class Strategy(ABC):
     sharded: ClassVar[bool] = False
     """Each rank holds a part of the weights, and writes it into checkpoints itself."""
 
-    def __init__(self, conf: Conf, world: TorchRanks) -> None:
-        self.conf, self.world = conf, world
+    def __init__(self, conf: Conf, ranks: TorchRanks) -> None:
+        self.conf, self.ranks = conf, ranks
         self.savers = CheckpointProcessGroup() if self.sharded else None
         """Ranks that write their parts."""
 
     @property
     def data(self) -> TorchRanks:
         """This rank among those that have their own rows."""
-        return self.world
+        return self.ranks
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
@@ -61,7 +61,7 @@ class Strategy(ABC):
 
     def place(self, model: nn.Module) -> nn.Module:
         """Bring a new model, the same on every rank, to the device; what is split is split here."""
-        return model.to(self.world.device)
+        return model.to(self.ranks.device)
 
     def num_parameters(self, model: nn.Module) -> int:
         """Return how many weights the whole model has."""
@@ -140,11 +140,11 @@ class Strategy(ABC):
 
     def load(self, state: TrainState, folder: Path) -> None:
         """Take a checkpoint back, also one that another number of ranks wrote."""
-        state.load(folder, self.world)
+        state.load(folder, self.ranks)
 
     def init(self, state: TrainState, folder: Path) -> None:
         """Take the weights of a checkpoint, and nothing else."""
-        state.init(folder, self.world)
+        state.init(folder, self.ranks)
 
     def close(self) -> None:
         """Give back what the process would keep."""

@@ -20,14 +20,14 @@ class DDP(Strategy):
     def place(self, model: nn.Module) -> nn.Module:
         """Put the whole model on this rank's device."""
         recompute_activations(model, self.conf.strategy_options)
-        return model.to(self.world.device)
+        return model.to(self.ranks.device)
 
     def wrap(self, state: TrainState) -> nn.Module:
         """Return the model as training calls it: compiled, and exchanging gradients where there are several ranks."""
         self._wrapped = state.model
         if self.conf.compile:
             state.model.compile()
-        if self.world.size > 1:
+        if self.ranks.size > 1:
             self._wrapped = self._distribute(state.model)
         return self._wrapped
 
@@ -38,7 +38,7 @@ class DDP(Strategy):
         options: dict[str, Any] = {sync_buffers: not has_only_batch_statistics(model)}
         return DistributedDataParallel(
             model,
-            device_ids=[self.world.device] if self.world.device.type == "cuda" else None,
+            device_ids=[self.ranks.device] if self.ranks.device.type == "cuda" else None,
             gradient_as_bucket_view=True,
             find_unused_parameters=self.conf.find_unused_parameters,
             **options,

@@ -61,9 +61,9 @@ class DeepSpeed(Strategy):
     install = "pip install --no-build-isolation 'rtrain[deepspeed]'"
     sharded = True
 
-    def __init__(self, conf: Conf, world: TorchRanks) -> None:
-        super().__init__(conf, world)
-        with _environment(DS_ACCELERATOR=world.device.type):
+    def __init__(self, conf: Conf, ranks: TorchRanks) -> None:
+        super().__init__(conf, ranks)
+        with _environment(DS_ACCELERATOR=ranks.device.type):
             import deepspeed
         self._deepspeed, self._held = deepspeed, ExitStack()
         # ZeRO 3 reads it in each step. Ray Train sets it for its workers, but not for a single process.
@@ -84,7 +84,7 @@ class DeepSpeed(Strategy):
         """Put the whole model on this rank's device; ``wrap`` partitions it."""
         recompute_activations(model, self.conf.strategy_options)
         self._num_parameters = super().num_parameters(model)
-        return model.to(self.world.device)
+        return model.to(self.ranks.device)
 
     def num_parameters(self, model: nn.Module) -> int:
         """Return what was counted before weights were partitioned."""
@@ -136,7 +136,7 @@ class DeepSpeed(Strategy):
 
     def snapshot(self, state: TrainState) -> Writer:
         """Copy what DeepSpeed would write of this rank, and on rank 0 the whole weights and the rest."""
-        aside, first = tempfile.TemporaryDirectory(prefix="rtrain-"), self.world.rank == 0
+        aside, first = tempfile.TemporaryDirectory(prefix="rtrain-"), self.ranks.rank == 0
         with _quiet(), self._held_back() as files:
             self._engine.save_checkpoint(aside.name, tag=TAG, save_latest=False)
         with self._whole(state.model):
@@ -178,9 +178,9 @@ class DeepSpeed(Strategy):
             CheckpointError: Another number of ranks wrote it.
         """
         before = len(list((folder / TAG).glob("*_optim_states.pt")))
-        if before != self.world.size:
+        if before != self.ranks.size:
             raise CheckpointError(
-                f"{folder} was written by {before} workers; DeepSpeed can't load it with {self.world.size}.",
+                f"{folder} was written by {before} workers; DeepSpeed can't load it with {self.ranks.size}.",
                 to_try(f"num_workers={before}", "or use trainer.strategy=fsdp, which can"),
             )
         # DeepSpeed unpickles its files; like this torch makes tensors, plain data and these classes of them only.

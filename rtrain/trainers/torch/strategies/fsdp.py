@@ -27,9 +27,9 @@ class FSDP(Sharded):
     al., "PyTorch FSDP: experiences on scaling fully sharded data parallel" (2023).
     """
 
-    def __init__(self, conf: Conf, world: TorchRanks) -> None:
-        super().__init__(conf, world)
-        self._mesh = init_device_mesh(world.device.type, (world.size,), mesh_dim_names=("dp",))
+    def __init__(self, conf: Conf, ranks: TorchRanks) -> None:
+        super().__init__(conf, ranks)
+        self._mesh = init_device_mesh(ranks.device.type, (ranks.size,), mesh_dim_names=("dp",))
 
     def place(self, model: nn.Module) -> nn.Module:
         """Leave this rank's share of each weight on its device."""

@@ -20,11 +20,11 @@ from rtrain.trainers.torch.strategies.sharded import Sharded
 class FSDPTP(Sharded):
     """A mesh of two dimensions: tensor parallelism between ``tp_size`` ranks side by side, FSDP between such groups."""
 
-    def __init__(self, conf: Conf, world: TorchRanks) -> None:
-        super().__init__(conf, world)
-        num_groups = conf.num_with_own_rows(world.size)
-        shape = (num_groups, world.size // num_groups)
-        self._mesh = _mesh(dist.group.WORLD, world.device.type, shape)
+    def __init__(self, conf: Conf, ranks: TorchRanks) -> None:
+        super().__init__(conf, ranks)
+        num_groups = conf.num_with_own_rows(ranks.size)
+        shape = (num_groups, ranks.size // num_groups)
+        self._mesh = _mesh(dist.group.WORLD, ranks.device.type, shape)
 
     @property
     def data(self) -> TorchRanks:
@@ -32,7 +32,7 @@ class FSDPTP(Sharded):
         across = self._mesh["dp"]
         counts = self._mesh["tp"].get_local_rank() == 0
         rank, size, group = across.get_local_rank(), across.size(), across.get_group()
-        return TorchRanks(rank, size, self.world.device, group, counts)
+        return TorchRanks(rank, size, self.ranks.device, group, counts)
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
@@ -45,7 +45,7 @@ class FSDPTP(Sharded):
         """Split the layers inside of each group first, then shard the parts between the groups."""
         options = self.conf.strategy_options
         recompute_activations(model, options)
-        model.to(self.world.device)
+        model.to(self.ranks.device)
         inside = self._mesh["tp"]
         tp.split(model, inside, tp.plan_of(model, self.conf, inside.size()))
         fsdp.shard(model, self._mesh["dp"], options)

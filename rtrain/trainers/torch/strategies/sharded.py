@@ -35,7 +35,7 @@ class Sharded(Strategy):
 
     def is_finite(self, parameters: Sequence[nn.Parameter], norm: Tensor | float | None) -> bool:
         """Return whether the parts of all ranks are finite."""
-        return not self.world.max([float(not super().is_finite(parameters, norm))])[0]
+        return not self.ranks.max([float(not super().is_finite(parameters, norm))])[0]
 
     def clip(self, parameters: Sequence[nn.Parameter]) -> float | None:
         """Bring the gradients into the limit, as torch.nn.utils does, which can't take those of several meshes."""
@@ -57,14 +57,14 @@ class Sharded(Strategy):
 
         def write_all(folder: Path) -> None:
             write(folder)
-            if self.conf.strategy_options.consolidate and self.world.rank == 0:
+            if self.conf.strategy_options.consolidate and self.ranks.rank == 0:
                 shards.consolidate(folder, folder / WEIGHTS)
 
         return write_all
 
     def load(self, state: TrainState, folder: Path) -> None:
         """Take the parts of this rank, however many ranks wrote them."""
-        shards.load(state, folder, self.world.device)
+        shards.load(state, folder, self.ranks.device)
 
     def init(self, state: TrainState, folder: Path) -> None:
         """Take this rank's parts of the weights."""

@@ -28,14 +28,14 @@ class TP(Sharded):
     Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model parallelism" (2019).
     """
 
-    def __init__(self, conf: Conf, world: TorchRanks) -> None:
-        super().__init__(conf, world)
-        self._mesh = init_device_mesh(world.device.type, (world.size,), mesh_dim_names=("tp",))
+    def __init__(self, conf: Conf, ranks: TorchRanks) -> None:
+        super().__init__(conf, ranks)
+        self._mesh = init_device_mesh(ranks.device.type, (ranks.size,), mesh_dim_names=("tp",))
 
     @property
     def data(self) -> TorchRanks:
         """One place for all ranks: they have the same rows."""
-        return TorchRanks(0, 1, self.world.device, counts=self.world.rank == 0)
+        return TorchRanks(0, 1, self.ranks.device, counts=self.ranks.rank == 0)
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
@@ -46,8 +46,8 @@ class TP(Sharded):
     def place(self, model: nn.Module) -> nn.Module:
         """Leave this rank's part of each layer in the plan on its device, and all of the others."""
         recompute_activations(model, self.conf.strategy_options)
-        model.to(self.world.device)
-        split(model, self._mesh, plan_of(model, self.conf, self.world.size))
+        model.to(self.ranks.device)
+        split(model, self._mesh, plan_of(model, self.conf, self.ranks.size))
         return model
 
     def wrap(self, state: TrainState) -> nn.Module:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from rtrain.runs.checkpoints import read_record
 from rtrain.trainers.loops.collectives import SingleProcess
-from rtrain.trainers.loops.control import TrainerControl
+from rtrain.trainers.loops.control import LoopControl
 from rtrain.trainers.loops.custom.reports.metrics import split_metrics, whole_number
 from rtrain.trainers.loops.custom.reports.records import fields_of, metrics_as_reported, metrics_of
 from rtrain.trainers.loops.monitor import Monitor
@@ -45,7 +45,7 @@ class ReportLog:
         """Metrics of validations since the last report, which limits look at too."""
         self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
         # Rank 0 decides for all.
-        self._control = TrainerControl(worker, _Limits.of(worker.conf), SingleProcess(), self.progress)
+        self._control = LoopControl(worker, _Limits.of(worker.conf), SingleProcess(), self.progress)
 
     def record(self, numbers: dict[str, float], values: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
         """Send one report, and return the fields of its checkpoint's record other than the files.

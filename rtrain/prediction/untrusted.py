@@ -14,14 +14,14 @@ from rtrain.config.targets.allow_list import is_allowed, targets_in
 from rtrain.config.targets.servers import is_well_known
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError
-from rtrain.storage.stores import is_url, shown
+from rtrain.storage.stores import is_url, shown_url
 from rtrain.trainers.trained import TRUST
 
 ENDPOINT = re.compile(r"^dataset\.(.*\.)?(storage_options\.|endpoint|proxy)", re.IGNORECASE)
 """Keys that say which server is asked, or how."""
 
 
-def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
+def check_untrusted(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
     """Refuse settings of an untrusted checkpoint that would run code or read the environment.
 
     Args:
@@ -47,9 +47,9 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
         if ENDPOINT.search(key):
             raise _refused(folder, f"{key} decides how a store is accessed, with your credentials")
         if key.startswith("dataset.") and text.lower().startswith(("http://", "https://")):
-            raise _refused(folder, f"{key} is {shown(text)}, and the size of what a server sends is unknown")
+            raise _refused(folder, f"{key} is {shown_url(text)}, and the size of what a server sends is unknown")
         if is_url(text) and not is_well_known(text):
-            raise _refused(folder, f"{key} is {shown(text)} with another server or options")
+            raise _refused(folder, f"{key} is {shown_url(text)} with another server or options")
 
 
 def _check_source(folder: Path, dataset: Mapping[str, Any], replaced: Collection[str]) -> None:

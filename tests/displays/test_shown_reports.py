@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from rtrain.displays.report_lines import MOST_LINES, SLOW_SECONDS, ReportColumns, Thinning
+from rtrain.displays.shown_reports import MOST_LINES, SLOW_SECONDS, ReportColumns, Thinning
 from rtrain.run_lines import Limits, told_once
 from rtrain.runs.events import Event
 
@@ -30,7 +30,7 @@ def a_report(epoch, **changed):
 @pytest.fixture
 def clock(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("rtrain.displays.report_lines.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rtrain.displays.shown_reports.time.monotonic", lambda: now[0])
     return now
 
 

@@ -1,4 +1,4 @@
-"""The lines of reports on a terminal: which of them are shown, and as many columns of each as fit."""
+"""The reports that a terminal shows: which of them get a line, and as many columns of each as fit."""
 
 from __future__ import annotations
 

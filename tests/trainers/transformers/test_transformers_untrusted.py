@@ -13,9 +13,9 @@ from transformers_runs import dataset, fit, make_conf
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import CheckpointError
 from rtrain.testing.workers import newest
-from rtrain.trainers.transformers import foreign
-from rtrain.trainers.transformers.foreign import MODEL_TYPES
+from rtrain.trainers.transformers import untrusted
 from rtrain.trainers.transformers.predictor import load_predictor
+from rtrain.trainers.transformers.untrusted import MODEL_TYPES
 
 TASKS = {"sequence-classification": {}, "causal-lm": {"lora": {"r": 2}}}
 
@@ -88,14 +88,14 @@ def test_what_was_checked_is_what_the_model_is_built_of(trained, tmp_path, monke
     x = dataset("causal-lm").splits["val"].columns["x"]
     before = load_predictor(trained["causal-lm"]).predict(x)
     evil = stolen(trained["causal-lm"], tmp_path)
-    read = foreign.read_state
+    read = untrusted.read_state
 
     def read_and_changed(folder, file):
         found = read(folder, file)
         change(folder / file, **later)
         return found
 
-    monkeypatch.setattr(foreign, "read_state", read_and_changed)
+    monkeypatch.setattr(untrusted, "read_state", read_and_changed)
     np.testing.assert_array_equal(load_predictor(evil).predict(x), before)
 
 
