@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
+CHECK = ("rtrain", "check")
+"""How a command begins that looks for its config as ``rtrain fit`` does."""
 
 
 class Session:
@@ -98,7 +100,12 @@ class Session:
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
         opened = partial(open_keys, self._schemas)
-        self.request = prepare(self._config, self._overrides, self._config_dir, opened)
+        try:
+            self.request = prepare(self._config, self._overrides, self._config_dir, opened)
+        except ConfigError as error:
+            if self._typed[:2] == CHECK:
+                error.hint = error.hint and error.hint.replace("rtrain fit ", f"{' '.join(CHECK)} ")
+            raise
         self.request.typed, self.request.call = self._typed, self._call
         primary = self.request.primary
         register_resolvers(Path.cwd() if primary.given else primary.folder)

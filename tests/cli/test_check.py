@@ -72,6 +72,27 @@ def test_what_is_wrong_is_told_as_fit_tells_it(line, without_data, said, capsys)
     assert check(f"check {line} --no-data") == without_data
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "resnett",
+        "configs/resnet.yaml lr=0.1",
+        "rows.csv",
+        "lr=0.1",
+        "trainer=xgboost",
+        "lora",
+        "",
+        "there.yml",
+    ],
+)
+def test_a_config_that_is_not_found_leads_to_the_same_command(line, capsys):
+    Path("there.yml").write_text("trainer: {type: torch}\n")
+    assert run(["check", *(shlex.split(line) or [""])]) == 2
+    said = capsys.readouterr().err
+    assert "rtrain fit" not in said
+    assert "rtrain check" in said or "mv there.yml" in said
+
+
 MODULE = """
 import lightning.pytorch as pl
 

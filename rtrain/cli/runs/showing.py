@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -76,4 +77,6 @@ def logs(
         name = log_name(row.path, rank)
         for line in followed(row.path, name, lines) if follow else last_lines(row.path, name, lines):
             print(printable(line, "\t"), flush=follow)
+        if not os.path.lexists(row.path / name):
+            say(f"note: worker {rank} printed nothing", err=True)
     check_written()
