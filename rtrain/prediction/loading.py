@@ -28,6 +28,24 @@ class Checkpoint:
     """The dataset of training: its classes and features."""
     predictor: Predictor
 
+    @property
+    def model(self) -> Any:
+        """The trained model as its framework has it, to export it or to look into it.
+
+        A module of torch (a ``LightningModule``, a ``PreTrainedModel``) that is set to evaluate, an XGBoost or LightGBM
+        ``Booster``, a fitted estimator of scikit-learn, a Keras model; of JAX a function of rows. It takes what comes
+        after the steps that ``predict`` adds: standardized rows; and gives what comes before them: logits.
+
+        Raises:
+            PredictionError: It was loaded by code that has no such model: a ``trainer.predictor``, or a plugin.
+        """
+        if not hasattr(self.predictor, "model"):
+            raise PredictionError(
+                f"{type(self.predictor).__name__} predicts with this checkpoint and has no attribute 'model'.",
+                "Use predict(x), or what its own attributes hold: checkpoint.predictor.",
+            )
+        return self.predictor.model
+
     def predict(self, x: Any) -> Any:
         """Return a prediction for each row.
 

@@ -37,7 +37,9 @@ def log_name(run_dir: Path, rank: int | None) -> str:
     if not (folder / name).is_file() and str(rank) not in _workers(run_dir):
         ranks = sorted(int(match[1]) for path in folder.glob("*") if (match := _WORKER.fullmatch(path.name)))
         words = [f"--rank {one}" for one in ranks]
-        raise ConfigError(f"{shown(folder)} has no {name}.", there_are(words) if words else "No worker has printed anything.")
+        raise ConfigError(
+            f"{shown(folder)} has no {name}.", there_are(words) if words else "No worker has printed anything."
+        )
     return f"logs/{name}"
 
 

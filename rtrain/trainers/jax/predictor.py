@@ -27,8 +27,13 @@ class Predictor(BatchPredictor):
     def __init__(self, net: Net, weights_and_state: Any, info: DatasetInfo, device: Any) -> None:
         super().__init__(info)
         self._device, self._at = device, jax.device_put(weights_and_state, device)
-        self._inputs = Inputs(info)
+        self._net, self._inputs = net, Inputs(info)
         self._compiled = jax.jit(partial(_outputs, net, self._inputs, info.task))
+
+    def model(self, x: Any) -> Any:
+        """Return what the module gives for rows that are standardized, channels last: logits, or values."""
+        weights, state = self._at
+        return self._net.apply(weights, state, x, jax.random.key(0), training=False)[0]
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Compute some rows, filled up to a power of two so that few sizes are compiled."""

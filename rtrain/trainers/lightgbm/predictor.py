@@ -40,6 +40,13 @@ class Predictor(TreesPredictor):
         super().__init__(info, margins=margins, ranking=ranking)
         self._booster, self._num_rounds = booster, num_rounds or -1
 
+    @property
+    def model(self) -> lightgbm.Booster:
+        """The booster, whose ``best_iteration`` tells its methods the rounds to use."""
+        if self._num_rounds > 0:
+            self._booster.best_iteration = self._num_rounds
+        return self._booster
+
     def outputs(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
         """Return what LightGBM predicts; it leaves it to its caller to add margins to the sums of trees."""
         if len(x) == 0:

@@ -23,7 +23,7 @@ class Predictor(BatchPredictor):
 
     def __init__(self, module: Any, info: DatasetInfo, device: torch.device) -> None:
         super().__init__(info)
-        self._module, self._device = module.to(device).eval(), device
+        self.model, self._device = module.to(device).eval(), device
         self._standardized = Standardizer(info, device)
 
     def check(self, x: np.ndarray) -> None:
@@ -34,7 +34,7 @@ class Predictor(BatchPredictor):
     @torch.no_grad()
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Compute some rows."""
-        output = self._module(self._standardized(torch.tensor(x, device=self._device))).float()
+        output = self.model(self._standardized(torch.tensor(x, device=self._device))).float()
         if self.info.task in CLASSES:
             return np.asarray(output.softmax(-1).cpu())
         return np.asarray((output.squeeze(-1) if output.ndim == 2 else output).cpu())

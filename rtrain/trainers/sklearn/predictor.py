@@ -19,7 +19,7 @@ class Predictor:
     least_probability = LEAST_PROBABILITY
 
     def __init__(self, estimator: Any, info: DatasetInfo) -> None:
-        self.info, self._estimator, self._rows = info, estimator, Inputs(info)
+        self.info, self.model, self._rows = info, estimator, Inputs(info)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return a probability for each class, or the value of a regression.
@@ -37,7 +37,7 @@ class Predictor:
         check_shape(x, self.info)
         if len(x) == 0:
             return np.zeros((0, self.info.num_classes) if self.info.num_classes else 0, "float32")
-        return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype(self.info.target_dtype)
+        return predict_rows(self.model, self._rows.ready(x), self.info.num_classes).astype(self.info.target_dtype)
 
 
 def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:

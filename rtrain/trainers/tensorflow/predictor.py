@@ -23,7 +23,7 @@ class Predictor(BatchPredictor):
 
     def __init__(self, model: Any, info: DatasetInfo, is_logits: bool, device: str) -> None:
         super().__init__(info)
-        self._device, inputs = device, Inputs(info)
+        self.model, self._device, inputs = model, device, Inputs(info)
 
         def outputs(x: Any) -> Any:
             output = tf.cast(call(model, inputs.ready(x), training=False), tf.float32)

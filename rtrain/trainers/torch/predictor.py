@@ -43,7 +43,7 @@ class Predictor(BatchPredictor):
         transform: RowTransform | None = None,
     ) -> None:
         super().__init__(info)
-        self._model = model.to(device).eval()
+        self.model = model.to(device).eval()
         self._inputs = Inputs(info, device, channels_last=False)
         self._precision, self._device, self._transform = precision, device, transform
 
@@ -53,7 +53,7 @@ class Predictor(BatchPredictor):
         raw = as_tensor(np.ascontiguousarray(x))
         rows = self._inputs.ready(self._inputs.place(raw if self._transform is None else self._transform(raw)))
         with autocast(self._precision, self._device):
-            output: Tensor = self._model(rows)
+            output: Tensor = self.model(rows)
         if self.info.task in CLASSES:
             # Of logarithms of probabilities, softmax gives the probabilities back.
             return np.asarray(output.float().softmax(-1).cpu())

@@ -26,7 +26,7 @@ class Predictor:
 
     def __init__(self, model: Any, tokenizer: Any, conf: Conf, info: DatasetInfo, device: torch.device) -> None:
         self.info, self._conf, self._task = info, conf, task_of(conf, info)
-        self._model, self._tokenizer = model.to(device).eval(), tokenizer
+        self.model, self._tokenizer = model.to(device).eval(), tokenizer
         self._inputs = Inputs(conf, info, self._task, tokenizer, device)
 
     @torch.no_grad()
@@ -54,7 +54,7 @@ class Predictor:
         if not len(x):
             return self._some(self._any_row())[:0]
         rows = tokenize(x, self._tokenizer, self._conf.max_length) if self._tokenizer is not None else None
-        output = self._model(**self._inputs.of_rows(x if rows is None else rows["input_ids"])).logits.float()
+        output = self.model(**self._inputs.of_rows(x if rows is None else rows["input_ids"])).logits.float()
         if self._task == "regression":
             return np.asarray(output.flatten().cpu())
         found = np.asarray(output.softmax(-1).cpu())
@@ -79,7 +79,7 @@ class LanguagePredictor(Predictor):
     @cached_property
     def token_names(self) -> tuple[str, ...]:
         """The vocabulary, in the order of its numbers."""
-        return tuple(self._tokenizer.convert_ids_to_tokens(range(self._model.config.vocab_size)))
+        return tuple(self._tokenizer.convert_ids_to_tokens(range(self.model.config.vocab_size)))
 
     @torch.no_grad()
     def measure(self, x: np.ndarray, batch_size: int = 64) -> tuple[int, float, int]:
@@ -94,7 +94,7 @@ class LanguagePredictor(Predictor):
         for start in range(0, len(rows["x"]), batch_size):
             part = slice(start, start + batch_size)
             inputs, target = self._inputs.ready(Batch(rows["x"][part], rows["y"][part], -1), (0,))
-            logits, there = self._model(**inputs).logits.float(), target != IGNORED
+            logits, there = self.model(**inputs).logits.float(), target != IGNORED
             count += int(there.sum())
             loss += float(functional.cross_entropy(logits[there], target[there], reduction="sum"))
             right += int((logits.argmax(-1) == target)[there].sum())

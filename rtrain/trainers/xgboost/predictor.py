@@ -29,6 +29,11 @@ class Predictor(TreesPredictor):
         super().__init__(info, margins=margins, ranking=ranking)
         self._booster, self._rounds = booster, (0, best_rounds(booster))
 
+    @property
+    def model(self) -> xgboost.Booster:
+        """The rounds that it predicts with, without those that early stopping left behind the best one."""
+        return self._booster[: self._rounds[1]] if self._rounds[1] else self._booster
+
     def outputs(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
         """Return what XGBoost predicts."""
         matrix = xgboost.DMatrix(

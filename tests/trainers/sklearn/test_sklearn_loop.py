@@ -100,7 +100,7 @@ def test_categories_are_known_to_gradient_boosting(tmp_path):
         split.columns["x"][::5, 1] = np.nan
     conf = make_conf("ensemble.HistGradientBoostingClassifier", max_iter=5)
     fit(tmp_path, conf, data)
-    estimator = load_predictor(newest(tmp_path, conf, data))._estimator
+    estimator = load_predictor(newest(tmp_path, conf, data)).model
     assert estimator.is_categorical_.tolist() == [False, True, False, False]
 
 
