@@ -12,6 +12,7 @@ from rtrain.process.terminal import say
 from rtrain.text.printable import printable
 
 if TYPE_CHECKING:
+    from rtrain.config.schema import ScalingConf
     from rtrain.config.session import Session
 
 MOST_COLUMNS = 10
@@ -57,6 +58,16 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     say(f"ok: {what} can be trained, with {job.trainer_name}{data}{untried}")
     if info is not None and info.num_missing:
         say(f"missing values: {_counts(info.num_missing)}")
+    if wanted := _unchecked_resources(job.conf.scaling):
+        say(f"not checked: whether the cluster has {wanted} for each worker")
+
+
+def _unchecked_resources(scaling: ScalingConf) -> str:
+    """Return what each worker reserves beyond cores, which only a Ray cluster knows whether it has."""
+    from rtrain.cluster.scaling import worker_resources
+
+    wanted = {} if scaling.num_workers == 0 else worker_resources(scaling)
+    return ", ".join(f"{amount:g} {name}" for name, amount in wanted.items() if name != "CPU" and amount)
 
 
 def _counts(num_missing: Mapping[str, int]) -> str:

@@ -93,6 +93,22 @@ def test_a_config_that_is_not_found_leads_to_the_same_command(line, capsys):
     assert "rtrain check" in said or "mv there.yml" in said
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("use_gpu=true num_workers=2", "1 GPU"),
+        ("num_workers=1 scaling.resources_per_worker={camera:2}", "2 camera"),
+        ("num_workers=1", None),
+        ("num_workers=0", None),
+    ],
+)
+def test_what_only_the_cluster_knows_is_told_not_to_be_checked(words, said, capsys):
+    assert check(f"check mlp {words}") == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = [line for line in lines if line.startswith("not checked")]
+    assert told == ([] if said is None else [f"not checked: whether the cluster has {said} for each worker"])
+
+
 MODULE = """
 import lightning.pytorch as pl
 
