@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.compose.aliases import Word, chosen_at, expand, split_word
+from rtrain.config.compose.aliases import GROUPS, Word, chosen_at, expand, split_word
 from rtrain.config.compose.hydra_app import Choices, HydraApp
 from rtrain.config.compose.nodes import words_of
 from rtrain.config.compose.search_space import read_space
@@ -208,7 +208,7 @@ class Request:
 
     def _collide_by_themselves(self, group: str) -> bool:
         """Return whether files choose a group twice even without the user's own options, as ``experiment=wide``."""
-        if any(group in self._plain_choices(config) for config in self.own_options):
+        if any(group in self._plain_choices(config) for config in self.options_after(group)):
             return False
         words = [word.text for word in self.words if not self.is_choice(word)]
         try:
@@ -216,6 +216,18 @@ class Request:
         except ConfigCompositionException as error:
             return any((match := re.match(pattern, str(error))) and match[1] == group for pattern in TWO_CHOICES)
         return False
+
+    def options_after(self, group: str) -> Iterator[str]:
+        """Yield ``own_options``, and those that the primary lists after its entry of ``group``: they come later."""
+        yield from self.own_options
+        defaults, is_after = read_yaml(self.primary.path)[0].get("defaults"), False
+        pairs = [pair for entry in defaults or [] if isinstance(entry, dict) for pair in entry.items()]
+        for key, option in pairs:
+            name = str(key).split(" ")[-1].lstrip("/")
+            if GROUPS.get(name, name) == group:
+                is_after = True
+            elif is_after and chosen_at(name) is None:
+                yield f"{name}/{option}"
 
     def _plain_choices(self, config: str) -> set[str]:
         """Return the groups that the defaults list of a config chooses without ``override``."""

@@ -28,11 +28,12 @@ class DefaultsLists:
     def two_choices(self, match: re.Match[str], _: Exception) -> Diagnostic:
         """Explain a group that two files choose an option of."""
         group, primary = match[1], self.request.primary.name
-        for config in self.request.own_options:
+        options = list(self.request.options_after(group))
+        for config in options:
             again = self.places.entry(config, f"/{primary}")
             if again is not None:
                 return Diagnostic(f"'{config}' lists '{primary}', which is composed already", again, note="remove it")
-        place = next(filter(None, (self._entry(config, group) for config in self.request.own_options)), None)
+        place = next(filter(None, (self._entry(config, group) for config in options)), None)
         place = place or self.places.word_in(primary, group.rpartition("/")[2])
         message = f"two defaults lists choose different options for '{group}'"
         return Diagnostic(message, place, None, None, f"write: - override /{group}: ...")

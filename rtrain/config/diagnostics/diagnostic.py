@@ -21,6 +21,8 @@ class Diagnostic:
     meant: str | None = None
     attempt: str | None = None
     note: str | None = None
+    others: str | None = None
+    """Other mistakes of the same kind."""
 
     def as_error(self, kind: type[ConfigError] = ConfigError) -> ConfigError:
         """Return the error that shows all of it."""
@@ -28,6 +30,7 @@ class Diagnostic:
             f"  {self.note}" if self.note else None,
             f"  {did_you_mean(self.meant)}" if self.meant else None,
             "  " + to_try(self.attempt) if self.attempt else None,
+            f"  {self.others}" if self.others else None,
         ]
         return kind(render(self.message, self.place), "\n".join(hint for hint in hints if hint) or None)
 

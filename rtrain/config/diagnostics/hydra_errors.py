@@ -34,6 +34,7 @@ from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unreadable_words import UnreadableWords
 from rtrain.config.did_you_mean import closest, there_are
 from rtrain.config.files.locations import shown
+from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.masked import mask_word
 
@@ -55,6 +56,8 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
     return explainer.composition(error)
 
 
+MOST_OTHERS = 10
+"""Unknown keys that an error names after the first one."""
 WITH_COMMA = re.compile(r"-?0,\d+|-?\d+,0\d+")
 """A number with a comma for its point; others may be two numbers."""
 
@@ -215,8 +218,18 @@ class _Explainer:
             return unplaced
         place = self.places.in_config(match[1], key)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
-            return self._wrong_key(key, place, cause.object_type)
+            return replace(self._wrong_key(key, place, cause.object_type), others=self._other_unknown(match[1], key))
         return self._bad_value(key, cause, place)
+
+    def _other_unknown(self, config: str, first: str) -> str | None:
+        """Return the line that names the other unknown keys of a config, each with its line; None if there are none."""
+        path = self.places.file_of(config)
+        if path is None or config != self.request.primary.name:
+            return None
+        found = [key for key in self.wrong_keys.known.unknown_in(read_yaml(path)[0]) if key != first]
+        places = {key: self.places.in_config(config, key) for key in found}
+        named = [f"{key} (line {place.line + 1})" for key, place in places.items() if place is not None]
+        return f"also unknown: {', '.join(named[:MOST_OTHERS])}" if named else None
 
     def _bad_value(self, key: str, cause: OmegaConfBaseException, place: FileLocation | CliWord | None) -> Diagnostic:
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):

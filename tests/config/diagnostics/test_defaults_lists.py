@@ -29,6 +29,22 @@ def test_an_option_that_chooses_a_group_again_must_say_that_it_overrides(config,
     assert said.endswith(f"write: - override /{group}: ...")
 
 
+@pytest.mark.parametrize("entry", ["/dataset: csv", "/trainer/optimizer: adamw", "/optimizer: adamw"])
+def test_an_option_that_the_config_lists_itself_must_say_so_too(project, entry):
+    write("configs/experiment/again.yaml", f"# @package _global_\ndefaults:\n  - {entry}\n")
+    chosen = "{trainer: torch}, {optimizer: sgd}, {dataset: digits}"
+    write("configs/listed.yaml", f"defaults: [{chosen}, _self_, {{experiment: again}}]\n")
+    said = refused("listed")
+    assert "two defaults lists choose different options" in said
+    assert "--> configs/experiment/again.yaml:3:5\n" in said
+
+
+def test_a_config_overrides_the_options_that_it_lists_before_its_own(project):
+    write("configs/base/common.yaml", "# @package _global_\ndefaults: [{/trainer: torch}, {/dataset: csv}]\n")
+    write("configs/layered.yaml", "defaults: [{base: common}, {dataset: digits}]\nmodel: {_target_: models.Net}\n")
+    assert check("layered").conf.dataset.split == 0.25
+
+
 def test_an_option_that_adds_or_overrides_a_group_is_not_refused(config):
     write(
         "configs/experiment/more.yaml", "# @package _global_\ndefaults: [override /dataset: csv, /scheduler: cosine]\n"

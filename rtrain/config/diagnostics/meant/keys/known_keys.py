@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -19,6 +20,8 @@ from rtrain.config.targets.parameters import arguments_of, library_of, targets_o
 SCHEDULER = "sweep.scheduler"
 FREE_OF_HYDRA = ("hydra.job.env_set", "hydra.callbacks")
 """Settings of Hydra's whose names are the user's."""
+UNLISTED = ("defaults", "hydra", "sweep")
+"""Sections of a file whose keys are not all known: those of Hydra, and of the search that a sweep chooses."""
 
 
 class KnownKeys:
@@ -73,6 +76,20 @@ class KnownKeys:
     def knows(self, key: str) -> bool:
         """Return whether there is a key, or any may be added there."""
         return self.is_free(key) or any(f"{one}.".startswith(f"{key}.") for one in self.keys.known)
+
+    def unknown_in(self, data: Mapping[str, Any], parent: str = "") -> Iterator[str]:
+        """Yield the unknown keys of a file that has the keys of a whole config; of an unknown section the section."""
+        for name, value in data.items():
+            key = expand_key(str(name)) if not parent else f"{parent}.{name}"
+            if key in UNLISTED:
+                continue
+            if not self.knows(key):
+                yield key
+            elif isinstance(value, Mapping) and self.below(key) and not self._has_any_names(key):
+                yield from self.unknown_in(value, key)
+
+    def _has_any_names(self, key: str) -> bool:
+        return self.is_free(key) or self.keys.has_any_names(key)
 
     def is_free(self, parent: str) -> bool:
         """Return whether any key may be added below ``parent``."""

@@ -256,10 +256,10 @@ class Keys:
         for section in [*same, *([near] if near is not None else [])]:
             full = expand_key(f"{section}.{rest}")
             yield from (Meaning(key) for key in known if _plain(key) == _plain(full))
-            if takes(dict(self.targets).get(section, ""), rest) or self._has_any_names(section):
+            if takes(dict(self.targets).get(section, ""), rest) or self.has_any_names(section):
                 yield Meaning(full)
 
-    def _has_any_names(self, section: str) -> bool:
+    def has_any_names(self, section: str) -> bool:
         """Return whether the names below a section are the user's own: ``cluster.runtime_env``."""
         parent, _, last = section.rpartition(".")
         kinds = kinds_of(dict(self.confs).get(parent), last) if parent.partition(".")[0] not in ("", "trainer") else ()
