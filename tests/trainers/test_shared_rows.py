@@ -1,4 +1,4 @@
-"""Rows in memory are held once, whatever number of workers takes them."""
+"""Rows in memory are held once, whatever number of workers takes them; torch copies small splits."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ def one_pass() -> EpochPlan:
     return EpochPlan(rank=0, world_size=1, global_batch_size=100, seed=0)
 
 
+@pytest.fixture
+def no_copies(monkeypatch):
+    """A small split is large, too."""
+    monkeypatch.setattr("rtrain.trainers.torch.inputs.loader.STANDARDIZED_ONCE_BYTES", 0)
+
+
+@pytest.mark.usefixtures("no_copies")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
 def test_torch_takes_batches_of_the_shared_rows(dtype):
     dataset = many_rows(dtype)

@@ -82,7 +82,7 @@ class TensorLoader(BatchLoader):
 
     def _hold(self, split: ResidentSplit) -> None:
         x = self._inputs.held(split.columns["x"])
-        is_small = x.numel() * 4 <= STANDARDIZED_ONCE_BYTES
+        is_small = x.numel() * 4 <= STANDARDIZED_ONCE_BYTES and x.device == self._ranks.device
         self._x, self._ready = (
             (self._inputs.standardized(x), self._inputs.formatted) if is_small else (x, self._inputs.ready)
         )
