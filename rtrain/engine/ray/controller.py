@@ -3,7 +3,7 @@
 On a cluster that rtrain started, which ends with the run, three things are left out that take seconds at every start
 (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor each), and a runtime
 environment for the controller, which would keep it from using an existing process. Where nothing needs the controller
-to be an actor, it is none: it runs in the driver, which has imported all of it.
+to be an actor, it runs in the driver, which has imported all of it.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ class _Controller(TrainController):
 
 
 @contextmanager
-def _controller_is_no_actor() -> Iterator[None]:
-    """Let a controller run in a process that is no actor, where Ray would raise an error, or start another cluster.
+def _outside_of_an_actor() -> Iterator[None]:
+    """Let a controller run outside of an actor, where Ray would raise an error, or start another cluster.
 
     It asks for its own actor, to name it to the workers. When the cluster has been shut down, its next call would make
     Ray start a new one.
@@ -291,7 +291,7 @@ class RunTrainer(DataParallelTrainer):
         self._start_timeout_seconds = start_timeout_seconds
         self._is_actor = asks_controller or not cluster.own or cluster.shared
         self._local: _Controller | None = None
-        """The controller, where it is no actor and trains."""
+        """The controller, while it trains in this process."""
 
     def leave(self) -> bool:
         """Have a controller in this process leave Ray alone, as its cluster is shut down; return whether there is one.
@@ -326,7 +326,7 @@ class RunTrainer(DataParallelTrainer):
             "start_timeout_seconds": self._start_timeout_seconds,
         }
         if not self._is_actor:
-            with _controller_is_no_actor():
+            with _outside_of_an_actor():
                 self._local = _Controller(**parts)
                 asyncio.run(self._local.run())
                 return self._local.get_result()
