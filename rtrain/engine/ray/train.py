@@ -69,7 +69,6 @@ def train_on_ray(
         channel.close()
         if group.is_there:
             attempts.release(channel)
-            group.leave()
     channel.check()
     if error is not None and not attempts.excused:
         raise attempts.error(error) from error
@@ -154,7 +153,6 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
-        asks_controller=getattr(conf.trainer, "train_loop", None) is not None,
         **arguments,
     )
 
