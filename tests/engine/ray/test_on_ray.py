@@ -163,6 +163,26 @@ def test_a_signal_stops_saves_and_marks_the_run(start, tmp_path, signum, reached
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seconds", [4, 7, 10, 15, 20])
+def test_a_second_ctrl_c_ends_the_run_wherever_it_is(start, tmp_path, seconds):
+    command = [RTRAIN, "fit", "mlp", "num_workers=2", "trainer.max_epochs=100000", "run.root_dir=runs"]
+    output = tmp_path / "output"
+    with output.open("w") as file:
+        process = start(command, cwd=tmp_path, stdout=file, stderr=file, start_new_session=True)
+    time.sleep(seconds)
+    below = descendants(process.pid)
+    for _ in range(2):
+        os.kill(process.pid, signal.SIGINT)
+        time.sleep(0.3)
+    assert process.wait(timeout=60) == 130, output.read_text()
+    assert "core worker" not in output.read_text(), "Ray was called after its end"
+    deadline = time.monotonic() + 20
+    while alive(below) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert alive(below) == []
+
+
+@pytest.mark.slow
 def test_a_disk_that_is_full_while_workers_report_ends_the_run_with_that_cause(tmp_path, monkeypatch):
     appended = []
 
