@@ -210,6 +210,8 @@ class Request:
         """Return whether files choose a group twice even without the user's own options, as ``experiment=wide``."""
         if any(group in self._plain_choices(config) for config in self.options_after(group)):
             return False
+        if not self.own_options:
+            return True
         words = [word.text for word in self.words if not self.is_choice(word)]
         try:
             self.app.compose(words)

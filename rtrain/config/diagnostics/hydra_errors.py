@@ -34,7 +34,6 @@ from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unreadable_words import UnreadableWords
 from rtrain.config.did_you_mean import closest, there_are
 from rtrain.config.files.locations import shown
-from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.masked import mask_word
 
@@ -223,10 +222,9 @@ class _Explainer:
 
     def _other_unknown(self, config: str, first: str) -> str | None:
         """Return the line that names the other unknown keys of a config, each with its line; None if there are none."""
-        path = self.places.file_of(config)
-        if path is None or config != self.request.primary.name:
+        if config != self.request.primary.name:
             return None
-        found = [key for key in self.wrong_keys.known.unknown_in(read_yaml(path)[0]) if key != first]
+        found = [key for key in self.wrong_keys.known.unknown if key != first]
         places = {key: self.places.in_config(config, key) for key in found}
         named = [f"{key} (line {place.line + 1})" for key, place in places.items() if place is not None]
         return f"also unknown: {', '.join(named[:MOST_OTHERS])}" if named else None

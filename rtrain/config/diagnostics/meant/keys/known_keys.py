@@ -77,6 +77,11 @@ class KnownKeys:
         """Return whether there is a key, or any may be added there."""
         return self.is_free(key) or any(f"{one}.".startswith(f"{key}.") for one in self.keys.known)
 
+    @property
+    def unknown(self) -> Iterator[str]:
+        """The unknown keys of the primary config."""
+        return self.unknown_in(self._composition.files[0])
+
     def unknown_in(self, data: Mapping[str, Any], parent: str = "") -> Iterator[str]:
         """Yield the unknown keys of a file that has the keys of a whole config; of an unknown section the section."""
         for name, value in data.items():
