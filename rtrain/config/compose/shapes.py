@@ -23,12 +23,15 @@ NAMED = (
     "for a train loop, use names instead of dashes"
 )
 """What there is to say about a list of datasets."""
-_GLOBAL = re.compile(r"# *@package +_global_")
-"""How a file begins that changes a config, as an experiment does."""
 
 
-def check_shape(data: dict[str, Any], file: YamlFile) -> None:
+def check_shape(data: dict[str, Any], file: YamlFile, *, changes_config: bool = False) -> None:
     """Check the keys at the top of a config.
+
+    Args:
+        data: What the file says.
+        file: Where it stands.
+        changes_config: It changes what another config has chosen, as an experiment does.
 
     Raises:
         ConfigError: A section isn't a mapping, a key has dots, or an entry of the defaults list is an override.
@@ -45,7 +48,7 @@ def check_shape(data: dict[str, Any], file: YamlFile) -> None:
     texts = {key: value for key, value in data.items() if key in CHOOSING and isinstance(value, str)}
     chosen = {key: value for key, value in texts.items() if "${" not in value}
     if chosen and not any(map(spaced, chosen.values())):
-        raise _choices(chosen, data, file)
+        raise _choices(chosen, data, file, "override /" if changes_config else "")
     for key in SECTIONS:
         _check_section(key, data.get(key), file)
 
@@ -75,11 +78,10 @@ def _check_section(key: str, value: Any, file: YamlFile) -> None:
     raise ConfigError(message, "  remove the dashes" if mappings else "  " + to_try(f"{key}: {{{inside}}}"))
 
 
-def _choices(chosen: dict[str, str], data: dict[str, Any], file: YamlFile) -> ConfigError:
+def _choices(chosen: dict[str, str], data: dict[str, Any], file: YamlFile, sign: str) -> ConfigError:
     """Return the error about options that are chosen by keys, with the defaults list that does."""
     first = next(key for key in data if key in chosen)
     message = f"option '{chosen[first]}' of '{first}' must be chosen in the defaults list"
-    sign = "override /" if _GLOBAL.match(file.text) else ""
     entries = ", ".join(f"{sign}{key}: {value}" for key, value in chosen.items())
     hint = "  " + to_try(f"defaults: [{entries}]" if sign else f"defaults: [{entries}, _self_]")
     if "defaults" in data:

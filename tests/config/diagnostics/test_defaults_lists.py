@@ -89,6 +89,11 @@ def test_an_option_chosen_by_a_key_of_an_experiment_is_led_to_its_defaults_list(
     assert refused("digits", "experiment=text").endswith(f"try: defaults: [override /{key}: {option}]")
 
 
+def test_a_config_with_that_header_chooses_options_in_a_list_of_its_own(project):
+    write("configs/headed.yaml", "# @package _global_\ntrainer: xgboost\n")
+    assert refused("headed").endswith("try: defaults: [trainer: xgboost, _self_]")
+
+
 @pytest.mark.parametrize("word", ["~experiment", "~experiment=long", "~study"])
 def test_a_choice_that_nothing_made_can_not_be_taken_back(config, word):
     write("configs/study/one.yaml", "# @package _global_\nseed: 1\n")

@@ -120,7 +120,7 @@ class RtrainSource(ConfigSource):
             self._choose_search(data)
             _inject(data, file, _inline_schemas(data))
         elif header["package"] == "_global_":
-            check_shape(data, file)
+            check_shape(data, file, changes_config=True)
             expand_keys(data, file)
             _inject(data, file, [], relative=False)
         else:
