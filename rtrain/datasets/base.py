@@ -43,6 +43,9 @@ class DatasetInfo:
     dtype: str = "float32"
     """Of ``x``: ``float32`` or ``float64`` (NaN is a missing value), ``uint8`` (images), ``int64`` (tokens), or
     ``object`` (texts; see ``Columns``)."""
+    original_sizes: bool = False
+    """Images differ in height and width, so that ``x`` is (rows,) of dtype object, a (channels, height, width) array of
+    ``dtype`` per row; ``input_shape`` is that of one of them."""
     num_classes: int | None
     """Number of classes, of tags, or of different tokens; None for regression, ranking, and texts to model."""
     class_names: tuple[str, ...] = ()
@@ -207,7 +210,28 @@ def step_rows(num_rows: int, plan: EpochPlan) -> Iterator[tuple[np.ndarray, int]
         yield step[slice(*share_of(len(step), plan.rank, plan.world_size))], len(step)
 
 
-class ResidentSplit(Split):
+class IndexedSplit(Split):
+    """A split whose rows can be read one by one, by their numbers and in any process."""
+
+    @abstractmethod
+    def inputs(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield ``x`` of each of some rows."""
+
+    @abstractmethod
+    def batch(self, rows: np.ndarray, x: Any, num_global: int) -> Batch:
+        """Return some rows, whose ``x`` is known, as a batch."""
+
+    def indices(self, plan: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
+        """Yield for each step the rows of this worker and the number of rows of all workers."""
+        return step_rows(self.num_rows, plan)
+
+    def steps(self, plan: EpochPlan) -> Iterator[tuple[np.ndarray, Iterator[np.ndarray], int]]:
+        """Yield what ``indices`` does, and ``x`` of each row; all of it has to be taken before the next step."""
+        for rows, num_global in self.indices(plan):
+            yield rows, self.inputs(rows), num_global
+
+
+class ResidentSplit(IndexedSplit):
     """A split held in memory by every worker, shuffled by a permutation that all workers agree on."""
 
     def __init__(self, columns: Columns) -> None:
@@ -220,13 +244,16 @@ class ResidentSplit(Split):
             there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
             raise DatasetError(f"the columns of a split differ in their number of rows: {there}.", "Fix the source.")
 
-    def indices(self, plan: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
-        """Yield for each step the rows of this worker and the number of rows of all workers."""
-        return step_rows(self.num_rows, plan)
-
     def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         for rows, num_global in self.indices(plan):
-            yield take_rows(self.columns, rows, num_global)
+            yield self.batch(rows, self.columns["x"][rows], num_global)
+
+    def inputs(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        return iter(self.columns["x"][rows])
+
+    def batch(self, rows: np.ndarray, x: Any, num_global: int) -> Batch:
+        weight = self.columns.get("weight")
+        return Batch(x, self.columns["y"][rows], num_global, None if weight is None else weight[rows])
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield one contiguous part, as views: nothing is copied."""

@@ -33,7 +33,11 @@ class Moments:
         self._num_values = 0
 
     def add(self, x: np.ndarray) -> None:
-        """Take in the rows of ``x``, (rows, channels or features, ...), float or uint8."""
+        """Take in the rows of ``x``: (rows, channels or features, ...), float or uint8; or (rows,) of single ones."""
+        if x.dtype == "object":
+            for row in x:
+                self.add(row[None])
+            return
         rows = max(1, CHUNK_VALUES // max(1, x[:1].size))
         self._num_values += x.size // max(1, x.shape[1])
         for start in range(0, len(x), rows):

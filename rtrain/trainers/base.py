@@ -140,6 +140,9 @@ class TrainerPlugin:
     takes_missing: ClassVar[bool] = False
     """Whether a feature may be NaN where a value is missing, as far as the plugin doesn't refuse it by itself."""
 
+    takes_original_sizes: ClassVar[bool] = False
+    """Whether images may differ in height and width, as far as the plugin doesn't refuse it by itself."""
+
     can_rejoin: ClassVar[bool] = True
     """Whether workers can train one run together after the other, as trials of a sweep do. TensorFlow can't change its
     threads, nor how its processes are connected, once it has begun.

@@ -36,7 +36,8 @@ class Predictor(Protocol):
         """Return a prediction for each row, on its own of the others.
 
         Args:
-            x: (rows, *input_shape) of ``DatasetInfo.dtype``, prepared as in training but not standardized.
+            x: (rows, *input_shape) of ``DatasetInfo.dtype``, prepared as in training but not standardized; or of
+                dtype object, see ``DatasetInfo.original_sizes``.
 
         Returns:
             float32: (rows, num_classes) probabilities of a classification, (rows,) values of a regression or scores of
@@ -51,7 +52,11 @@ def check_shape(x: np.ndarray, info: DatasetInfo) -> None:
     Raises:
         ValueError: Names both.
     """
-    if x.shape[1:] != info.input_shape:
+    if info.original_sizes:
+        channels = info.input_shape[0]
+        if x.dtype != object or {one.shape[:1] for one in x} - {(channels,)}:
+            raise ValueError(f"rows must be of dtype object: a ({channels}, height, width) array for each")
+    elif x.shape[1:] != info.input_shape:
         raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {info.input_shape}")
 
 

@@ -223,6 +223,7 @@ def check_job(
         with named_plugin(trainer_name, plugin):
             plugin.check(job)
         _check_missing(job, plugin)
+        _check_sizes(job, plugin)
         job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.builder))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
@@ -244,6 +245,15 @@ def _check_missing(job: Job, plugin: TrainerPlugin) -> None:
     asked = getattr(job.conf.dataset, "on_missing", None) != "auto"
     if job.dataset is not None and not asked and not plugin.takes_missing:
         check_no_missing(f"the {job.trainer_name} trainer", job.dataset.info)
+
+
+def _check_sizes(job: Job, plugin: TrainerPlugin) -> None:
+    """Refuse images of different sizes for a trainer that has nothing to bring them to one size."""
+    if job.dataset is not None and job.dataset.info.original_sizes and not plugin.takes_original_sizes:
+        raise ConfigError(
+            f"dataset.image_size: the {job.trainer_name} trainer needs images of one size.",
+            "Set it: 'dataset.image_size=[224,224]'; or let trainer=torch transform them: trainer.transform",
+        )
 
 
 def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:

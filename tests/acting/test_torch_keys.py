@@ -16,7 +16,7 @@ from acting_rows import acts, refused, shown, together
 from acting_run_rows import CALLBACKS, EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
 from acting_tables import KeysAct
 
-PROCESSES = "tests/trainers/torch/test_transform_processes.py"
+PROCESSES = "tests/trainers/torch/test_row_processes.py"
 NOT_FINITE = "tests/trainers/torch/test_torch_not_finite.py::TestNotFinite"
 BATCHES = ("allow=[acting_probes]", "+trainer.metrics.batches._target_=acting_probes.NumBatches")
 IMAGES = ("allow=[acting_probes]", "dataset=digits", "trainer/model=layout")

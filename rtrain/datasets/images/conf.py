@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import Need, Rules
 from rtrain.config.value_types.texts import one_of
@@ -23,6 +23,19 @@ SHUFFLED = Need(
     keys=("dataset.type",),
 )
 
+ORIGINAL = "original"
+"""The ``image_size`` of images that stay as large as they are."""
+_SIDE = {"type": "integer", "minimum": 1}
+_SIZE = {"type": "array", "items": _SIDE, "minItems": 2, "maxItems": 2}
+_SIZE_SCHEMA = {"anyOf": [_SIZE, {"type": "string", "enum": [ORIGINAL]}, {"type": "null"}]}
+
+
+def _check_size(value: Any) -> Any:
+    is_size = isinstance(value, list | tuple) and len(value) == 2
+    if value in (None, ORIGINAL) or (is_size and all(type(one) is int and one > 0 for one in value)):
+        return value
+    raise ValueError(f"must be [height, width] or {ORIGINAL}")
+
 
 @dataclass(kw_only=True)
 class ImagesConf(RowsConf, MemoryConf, PixelsConf):
@@ -33,9 +46,20 @@ class ImagesConf(RowsConf, MemoryConf, PixelsConf):
     num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
     """Has no effect on images: all of them are shuffled in each epoch, streamed ones too."""
 
+    image_size: Annotated[Any, AfterValidator(_check_size), WithJsonSchema(_SIZE_SCHEMA)] = None
+    """[height, width] that all images are resized to; null: the size of the first one; ``original``: each keeps its
+    own, for ``trainer.transform`` and ``trainer.eval_transform`` to bring them to one size."""
+
     path: str
     """Folder of the class folders, or of train, val and test."""
 
     on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
     """For a file that is corrupt or not an image: stop with its name, or skip it and count it in the manifest. To find
     such files, skip reads all images once more at the start."""
+
+    def __post_init__(self) -> None:
+        """Refuse to hold images of different sizes in memory."""
+        if self.image_size == ORIGINAL and self.memory == "resident":
+            raise ValueError(
+                f"memory: resident does not work with image_size: {ORIGINAL}, which reads image files in each epoch"
+            )

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, EpochPlan, step_rows
+from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, EpochPlan, IndexedSplit, objects
 from rtrain.datasets.files import files_fingerprint
-from rtrain.datasets.images.conf import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
+from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS, ImagesConf
 from rtrain.datasets.images.pixels import decode, image_size
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.mean_std import given_statistics
@@ -29,8 +32,10 @@ log = logging.getLogger(__name__)
 
 Folders = Mapping[str, Mapping[str, Path]]
 MAX_THREADS = 8
+AHEAD_BYTES = 128 * 2**20
+"""Decoded images that wait for the trainer take about as much memory at the most."""
 STEPS_AHEAD = 2
-"""Steps whose images are read while the trainer works on another one."""
+"""Steps whose images are read while the trainer works on another one, if they take no more than that."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class ImageReader:
     height: int
     width: int
     channels: int
+    resizes: bool = True
+    """All images are resized to that height and width; false: they are those of some image."""
 
     @property
     def row_bytes(self) -> int:
@@ -50,10 +57,19 @@ class ImageReader:
         """Yield all images of a piece together."""
         import numpy as np
 
-        x = np.empty((len(key), self.channels, self.height, self.width), np.uint8)
-        for row, (file, _) in enumerate(key):
-            x[row] = self.image(file)
+        x = self.together((self.image(file) for file, _ in key), len(key))
         yield {"x": x, "y": np.asarray([label for _, label in key], np.int64)}
+
+    def together(self, images: Iterable[np.ndarray], count: int) -> np.ndarray:
+        """Return ``count`` images as ``x`` of rows; (rows,) of dtype object where they keep their sizes."""
+        import numpy as np
+
+        if not self.resizes:
+            return objects(list(images))
+        x = np.empty((count, self.channels, self.height, self.width), np.uint8)
+        for row, image in enumerate(images):
+            x[row] = image
+        return x
 
     def image(self, file: str) -> np.ndarray:
         """Return the image in a file, (channels, height, width) uint8; see ``decode``."""
@@ -65,7 +81,7 @@ class ImageReader:
         Raises:
             DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
         """
-        return decode(content, (self.height, self.width), self.channels, where)
+        return decode(content, (self.height, self.width) if self.resizes else None, self.channels, where)
 
 
 def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
@@ -78,16 +94,22 @@ def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
     reader = _reader(folders, conf)
     files, labels, num_skipped = _listed(folders, class_names, reader if conf.on_error == "skip" else None)
     num_rows = sum(num_wanted(len(part), conf) for part in files.values())
-    choice = choose_memory(conf.memory, num_rows * reader.row_bytes)
+    choice = _memory(conf, num_rows * reader.row_bytes)
     chosen = split_parts(labels, conf, stratify=True)
     load = _resident if choice.memory == "resident" else _stream
     dataset = load(_Chosen(reader, files, chosen, class_names), conf, choice)
     encoding = {
         "classes": list(class_names),
-        "image_size": [reader.height, reader.width],
+        "image_size": [reader.height, reader.width] if reader.resizes else ORIGINAL,
         "channels": reader.channels,
     }
     return Dataset(replace(dataset.info, num_skipped=num_skipped), dataset.splits, encoding)
+
+
+def _memory(conf: ImagesConf, num_bytes: int) -> MemoryChoice:
+    if conf.image_size == ORIGINAL:
+        return MemoryChoice("stream", "images of different sizes are read from their files in each epoch")
+    return choose_memory(conf.memory, num_bytes)
 
 
 @dataclass(frozen=True)
@@ -164,11 +186,12 @@ def images_below(folder: Path) -> list[Path]:
 
 def _reader(folders: Folders, conf: ImagesConf) -> ImageReader:
     """Return a reader for images of the size that ``conf`` says, or of that of the first one that can be read."""
-    if conf.image_size is not None:
+    resizes = conf.image_size != ORIGINAL
+    if resizes and conf.image_size is not None:
         return ImageReader(conf.image_size[0], conf.image_size[1], conf.channels)
     for file in (file for folder in folders["train"].values() for file in images_below(folder)):
         try:
-            return ImageReader(*image_size(str(file), str(file)), conf.channels)
+            return ImageReader(*image_size(str(file), str(file)), conf.channels, resizes)
         except DatasetError:
             if conf.on_error == "raise":
                 raise
@@ -211,6 +234,7 @@ def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
         task="classification",
         input_shape=(reader.channels, reader.height, reader.width),
         dtype="uint8",
+        original_sizes=not reader.resizes,
         num_classes=len(chosen.class_names),
         class_names=chosen.class_names,
         num_rows={name: split.num_rows for name, split in splits.items()},
@@ -223,33 +247,52 @@ def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
     return Dataset(info, splits)
 
 
-class ImageSplit(StreamSplit):
+class ImageSplit(StreamSplit, IndexedSplit):
     """Streamed images. Each is a file, so that a worker reads its own rows only, in the order of a ResidentSplit."""
 
     reader: ImageReader
 
-    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
-        """Yield this worker's batches of one pass, read some steps ahead by a few threads."""
-        files = sorted((label, file) for piece in self.pieces for file, label in piece.key)
-        with ThreadPoolExecutor(max(1, min(MAX_THREADS, (os.cpu_count() or 1) // plan.world_size))) as pool:
-            ahead: deque[tuple[list[int], list[Future[np.ndarray]], int]] = deque()
-            for rows, num_global in step_rows(len(files), plan):
-                chosen = [files[row] for row in rows.tolist()]
-                images = [pool.submit(self.reader.image, file) for _, file in chosen]
-                ahead.append(([label for label, _ in chosen], images, num_global))
-                if len(ahead) > STEPS_AHEAD:
-                    yield self._batch(*ahead.popleft())
-            while ahead:
-                yield self._batch(*ahead.popleft())
+    @cached_property
+    def files(self) -> list[tuple[int, str]]:
+        """Class and file of each row."""
+        return sorted((label, file) for piece in self.pieces for file, label in piece.key)
 
-    def _batch(self, labels: Sequence[int], images: Sequence[Future[np.ndarray]], num_global: int) -> Batch:
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
+        """Yield this worker's batches of one pass."""
+        for rows, images, num_global in self.steps(plan):
+            yield self.batch(rows, self.reader.together(images, len(rows)), num_global)
+
+    def batch(self, rows: np.ndarray, x: Any, num_global: int) -> Batch:
         import numpy as np
 
-        reader = self.reader
-        x = np.empty((len(labels), reader.channels, reader.height, reader.width), np.uint8)
-        for row, image in enumerate(images):
-            x[row] = image.result()
-        return Batch(x, np.asarray(labels, np.int64), num_global)
+        return Batch(x, np.asarray([self.files[row][0] for row in rows.tolist()], np.int64), num_global)
+
+    def inputs(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        return (self.reader.image(self.files[row][1]) for row in rows.tolist())
+
+    def steps(self, plan: EpochPlan) -> Iterator[tuple[np.ndarray, Iterator[np.ndarray], int]]:
+        """Yield the steps of one pass, their images read ahead by a few threads."""
+        num_threads = max(1, min(MAX_THREADS, (os.cpu_count() or 1) // plan.world_size))
+        own_rows = -(-plan.global_batch_size // plan.world_size)
+        num_ahead = max(2 * num_threads, min(STEPS_AHEAD * own_rows, AHEAD_BYTES // self.row_bytes))
+        files = (self.files[row][1] for rows, _ in self.indices(plan) for row in rows.tolist())
+        with closing(_read_ahead(self.reader.image, files, num_threads, num_ahead)) as images:
+            for rows, num_global in self.indices(plan):
+                yield rows, islice(images, len(rows)), num_global
+
+
+def _read_ahead(
+    read: Callable[[str], np.ndarray], files: Iterator[str], num_threads: int, num_ahead: int
+) -> Generator[np.ndarray]:
+    """Yield the image in each file; threads read up to ``num_ahead`` of the next ones."""
+    with ThreadPoolExecutor(num_threads) as pool:
+        coming = deque(pool.submit(read, file) for file in islice(files, num_ahead))
+        try:
+            while coming:
+                coming.extend(pool.submit(read, file) for file in islice(files, 1))
+                yield coming.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> ImageSplit:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rtrain.datasets.images.jpeg import decode_jpeg
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -22,40 +23,50 @@ STEP = 257
 """From one byte to the next in 16 bits: 65535 / 255."""
 
 
-def decode(content: str | bytes, size: tuple[int, int], channels: int, where: str) -> np.ndarray:
+def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, where: str) -> np.ndarray:
     """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
 
     Raises:
         DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
     """
-    with _named(where), _opened(content) as image:
-        image.draft(_mode(channels), size[::-1])
-        return pixels(image, size, channels, where)
+    from PIL import Image
+
+    with _named(where):
+        found = decode_jpeg(content, size, channels)
+        if found is not None:
+            return _values(Image.fromarray(found), size)
+        with _opened(content) as image:
+            image.draft(_mode(channels), image.size if size is None else size[::-1])
+            return pixels(image, size, channels, where)
 
 
-def pixels(image: Image, size: tuple[int, int], channels: int, where: str) -> np.ndarray:
+def pixels(image: Image, size: tuple[int, int] | None, channels: int, where: str) -> np.ndarray:
     """Return the pixels of an image, (channels, height, width) uint8.
 
     16-bit grey is scaled from 0 to 65535 to 0 to 255; alpha is dropped; palettes are looked up.
 
     Args:
         image: As Pillow opened it.
-        size: Height and width to resize it to.
+        size: Height and width to resize it to; None: its own.
         channels: 1: grey; 3: red, green and blue.
         where: Its file or row, for messages.
 
     Raises:
         DatasetError: It is a broken one, or its values have no agreed black and white.
     """
-    import numpy as np
-    from PIL import Image
-
     with _named(where):
-        plain = _bytes(image, where).convert(_mode(channels))
-        if plain.size != size[::-1]:
-            plain = plain.resize(size[::-1], Image.Resampling.BILINEAR)
-        values = np.asarray(plain)
-    return values[None] if channels == 1 else values.transpose(2, 0, 1)
+        return _values(_bytes(image, where).convert(_mode(channels)), size)
+
+
+def _values(image: Image, size: tuple[int, int] | None) -> np.ndarray:
+    """Return the values of a grey or coloured image, resized."""
+    import numpy as np
+    from PIL.Image import Resampling
+
+    if size is not None and image.size != size[::-1]:
+        image = image.resize(size[::-1], Resampling.BILINEAR)
+    values = np.asarray(image)
+    return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
 
 def image_size(content: str | bytes, where: str) -> tuple[int, int]:
@@ -99,10 +110,13 @@ def _opened(content: str | bytes) -> Image:
 
 @contextmanager
 def _named(where: str) -> Iterator[None]:
+    from PIL import UnidentifiedImageError
     from PIL.Image import DecompressionBombError
 
     try:
         yield
     # What Pillow raises for broken files depends on the format.
     except (OSError, ValueError, SyntaxError, EOFError, struct.error, DecompressionBombError) as error:
-        raise DatasetError(f"{where}: can't be read as an image ({error}).", "Remove or replace the file.") from error
+        # Pillow's own words name an object in memory where the bytes of a file are given.
+        why = "no known kind of image" if isinstance(error, UnidentifiedImageError) else error
+        raise DatasetError(f"{where}: can't be read as an image ({why}).", "Remove or replace the file.") from error

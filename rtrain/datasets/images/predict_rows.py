@@ -9,8 +9,9 @@ from typing import Any
 
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import existing_path, files_at
-from rtrain.datasets.images.conf import PIECE_ROWS, ImagesConf
+from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, ImagesConf
 from rtrain.datasets.images.load import ImageReader, images_below
+from rtrain.datasets.images.pixels import image_size
 from rtrain.datasets.remote import is_glob
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
@@ -25,8 +26,10 @@ def open_image_rows(conf: ImagesConf, encoding: Mapping[str, Any]) -> ImageRows:
         raise DatasetError(f"dataset.path: {conf.path} contains no image.")
     names = [str(file) for file in files]
     pieces = [tuple(names[start : start + PIECE_ROWS]) for start in range(0, len(names), PIECE_ROWS)]
-    height, width = encoding["image_size"]
-    return ImageRows(pieces, ImageReader(height, width, encoding["channels"]), tuple(encoding["classes"]))
+    resizes = encoding["image_size"] != ORIGINAL
+    height, width = encoding["image_size"] if resizes else image_size(names[0], names[0])
+    reader = ImageReader(height, width, encoding["channels"], resizes)
+    return ImageRows(pieces, reader, tuple(encoding["classes"]))
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class ImageRows:
         """Yield the images of a piece; classes are known where each of them lies in the folder of one."""
         import numpy as np
 
-        x = np.stack([self.reader.image(file) for file in piece])
+        x = self.reader.together(map(self.reader.image, piece), len(piece))
         codes = [self._class(file) if with_labels else None for file in piece]
         y = None if None in codes else np.asarray(codes, np.int64)
         yield RawChunk(x, y, {"file": list(piece)})

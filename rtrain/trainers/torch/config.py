@@ -8,8 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, Need, Rule, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rule, Rules, Way
+from rtrain.config.value_types.auto import AUTO, whole_or_auto
 from rtrain.config.value_types.texts import one_of
+from rtrain.datasets.images.conf import ImagesConf
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
@@ -34,17 +36,18 @@ BLOCKS = Need(
     instead="Recompute them: trainer.strategy_options.activation_checkpointing=1; or shard them: trainer.strategy=fsdp",
     keys=("trainer.strategy", "trainer.strategy_options.activation_checkpointing"),
 )
-TRANSFORMED = Need(
-    met=lambda way: bool(way.trainer.transform or way.trainer.eval_transform),
-    otherwise="no row is transformed",
-    instead="Set trainer.transform",
-    keys=("trainer.transform", "trainer.eval_transform"),
+PREPARED = Need(
+    met=lambda way: bool(way.trainer.transform or way.trainer.eval_transform) or _reads_images(way),
+    otherwise="rows are neither transformed nor read from image files in each epoch",
+    instead="Set trainer.transform, or leave it out",
+    keys=("trainer.transform", "trainer.eval_transform", "dataset"),
+    of_rows=True,
 )
 PREFETCHED = Need(
-    met=lambda way: way.trainer.loader.num_workers > 0,
-    otherwise="the process of training transforms the rows itself",
+    met=lambda way: _has_processes(way.trainer.loader.num_workers, way),
+    otherwise="the process of training prepares the rows itself",
     instead="Use other processes: trainer.loader.num_workers=2",
-    keys=("trainer.loader.num_workers",),
+    keys=("trainer.loader.num_workers", "scaling.use_gpu"),
 )
 CHANNELS = Need(
     met=lambda way: way.info is None or len(way.info.input_shape) == 3 or bool(way.trainer.transform),
@@ -72,6 +75,15 @@ FOLLOWED_BY = {
     "accelerate": ("accelerate",),
 }
 """The strategies that follow those of ``strategy_options`` that not all of them follow."""
+
+
+def _has_processes(num_workers: Any, way: Way) -> bool:
+    return bool(way.conf.scaling.use_gpu if num_workers == AUTO else num_workers)
+
+
+def _reads_images(way: Way) -> bool:
+    """Return whether image files are read in each epoch; before that is known, whether they may be."""
+    return isinstance(way.conf.dataset, ImagesConf) and (way.info is None or way.info.memory == "stream")
 
 
 def _acts_alone(conf: Conf) -> bool:
@@ -140,9 +152,10 @@ class StrategyConf:
 class LoaderConf:
     """What prepares rows for the steps to come."""
 
-    num_workers: Annotated[int, Field(ge=0)] = 0
-    """Processes that transform rows, for each worker, and for each split that is transformed; 0: the process that
-    trains. The numbers stay the same."""
+    num_workers: Annotated[Any, *whole_or_auto(0)] = AUTO
+    """Processes that read image files and transform rows, for each worker, and for each split that needs it; 0: the
+    process that trains. auto: 0 on CPUs, on GPUs up to 8, as many as leave a core to each worker. The numbers stay the
+    same."""
 
     prefetch: Annotated[int, Field(ge=1)] = 2
     """Batches that each of these processes prepares ahead."""
@@ -170,7 +183,7 @@ class Conf(TrainLoopConf, EpochsConf):
         schedules_of("scheduler"),
         BLOCKS.of("strategy_options.blocks"),
         CHANNELS.of("channels_last"),
-        TRANSFORMED.of("loader.num_workers"),
+        PREPARED.of("loader.num_workers"),
         PREFETCHED.of("loader.prefetch"),
         SHARING.of("strategy"),
         SHARDING.of("strategy_options.reshard_after_forward", "strategy_options.reduce_dtype"),

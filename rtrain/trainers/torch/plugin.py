@@ -17,6 +17,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("torch",)
+    takes_original_sizes = True
     watched = world.WATCHED
     hints = known_errors.HINTS
 

@@ -50,7 +50,7 @@ class Predictor(BatchPredictor):
     @torch.no_grad()
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Compute some rows."""
-        raw = as_tensor(np.ascontiguousarray(x))
+        raw = x if x.dtype == object else as_tensor(np.ascontiguousarray(x))
         rows = self._inputs.ready(self._inputs.place(raw if self._transform is None else self._transform(raw)))
         with autocast(self._precision, self._device):
             output: Tensor = self.model(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,16 @@ import torch
 from torch import Tensor
 
 from rtrain.config.targets.builder import Builder
-from rtrain.config.targets.importing import raised_at
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, TrainingError, first_line
+from rtrain.errors import ConfigError
 from rtrain.trainers.loops.seeding import kept_random_numbers
+from rtrain.trainers.torch.inputs.standardize import as_tensor
 
 
 class RowTransform:
     """Callables that each get one row, one after the other, with random numbers that belong to the row.
+
+    Without any, rows stay as they are.
 
     Args:
         nodes: Modules and other classes are built with the keys of their node; a function is called with the row and
@@ -31,47 +33,43 @@ class RowTransform:
     """
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]], where: str, builder: Builder) -> None:
-        self._where = where
+        self.where = where
         self._steps = [_step(node, f"{where}[{place}]", builder) for place, node in enumerate(nodes)]
 
-    def __call__(self, x: Tensor, seeds: np.ndarray | None = None) -> Tensor:
+    def __call__(self, x: Iterable[Tensor | np.ndarray], seeds: np.ndarray | None = None) -> Tensor:
         """Return the transformed rows.
 
         Args:
-            x: (rows, ...) on the CPU; uint8 becomes float32 from 0 to 1 before.
+            x: Rows on the CPU, taken one by one; uint8 becomes float32 from 0 to 1 before, if there are callables.
             seeds: (rows,) uint32, of each row's random numbers; None: the same ones for every row.
 
         Raises:
             ConfigError: A result is not a tensor or array, or rows differ in shape; names the key.
         """
-        rows = x.float() / 255 if x.dtype == torch.uint8 else x
         with torch.no_grad(), kept_random_numbers(), torch.random.fork_rng(devices=[]):
-            found = [self._row(row, 0 if seeds is None else int(seeds[place])) for place, row in enumerate(rows)]
+            found = [self._row(row, 0 if seeds is None else int(seeds[place])) for place, row in enumerate(x)]
         try:
-            return torch.stack(found) if found else rows
+            return torch.stack(found) if found else torch.zeros(0)
         except RuntimeError as error:
-            raise ConfigError(f"{self._where}: its rows have different shapes: {error}") from error
+            raise ConfigError(f"{self.where}: its rows have different shapes: {error}") from error
 
     def shape(self, info: DatasetInfo) -> tuple[int, ...]:
         """Return the shape of a row that comes out."""
         kind = torch.from_numpy(np.zeros(0, info.dtype)).dtype
         return tuple(self(torch.zeros((1, *info.input_shape), dtype=kind)).shape[1:])
 
-    def failure(self, error: Exception) -> TrainingError:
-        """Return what stands for an error of the transform in the process of training, which has not its traceback."""
-        said = f"{self._where} failed: {type(error).__name__}: {first_line(error)}"
-        failure = TrainingError(said, raised_at(error))
-        failure.cause_type = type(error).__name__
-        return failure
-
-    def _row(self, row: Tensor, seed: int) -> Tensor:
+    def _row(self, row: Tensor | np.ndarray, seed: int) -> Tensor:
+        row = row if isinstance(row, Tensor) else as_tensor(row)
+        if not self._steps:
+            return row
+        row = row.float() / 255 if row.dtype == torch.uint8 else row
         torch.default_generator.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed)
         for step in self._steps:
             row = step(row)
         if not isinstance(row, Tensor | np.ndarray):
-            raise ConfigError(f"{self._where} returns a {type(row).__name__} for a row, not a tensor.")
+            raise ConfigError(f"{self.where} returns a {type(row).__name__} for a row, not a tensor.")
         return torch.as_tensor(row)
 
 

@@ -1,4 +1,4 @@
-"""Rows transformed in other processes, some batches before the step that takes them."""
+"""Rows read and transformed in other processes, some batches before the step that takes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import atexit
 import os
 import signal
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,26 +14,27 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from rtrain.config.targets.importing import raised_at
 from rtrain.errors import RtrainError, TrainingError, first_line
-from rtrain.trainers.torch.inputs.row_transform import RowTransform
 
-Work = tuple[Tensor, np.ndarray | None]
-"""The rows of a batch, and the seed of each one's random numbers; see ``RowTransform``."""
+Work = tuple[Any, np.ndarray | None]
+"""The rows of a batch, or their numbers; and the seed of each one's random numbers, as ``RowTransform`` takes them."""
 
 
-class TransformProcesses:
-    """Transforms batches in the order in which they come, by a ``DataLoader`` whose processes stay.
+class RowProcesses:
+    """Prepares batches in the order in which they come, by a ``DataLoader`` whose processes stay.
 
     Args:
-        transform: What happens to the rows; each process has a copy of it.
+        prepare: Makes the rows of a batch of its work; each process has a copy of it.
+        where: The key of what the user's code does to the rows, for its errors.
         num_workers: How many processes there are.
         prefetch: How many batches each of them may have begun.
     """
 
-    def __init__(self, transform: RowTransform, num_workers: int, prefetch: int) -> None:
+    def __init__(self, prepare: Callable[..., Tensor], where: str, num_workers: int, prefetch: int) -> None:
         self._work = _Work()
         self._loader: DataLoader[Any] = DataLoader(
-            _Transformed(transform),
+            _Prepared(prepare, where),
             batch_size=None,
             sampler=self._work,
             num_workers=num_workers,
@@ -52,10 +53,10 @@ class TransformProcesses:
             self._loader._iterator._shutdown_workers()  # type: ignore[attr-defined]
 
     def __call__(self, work: Iterable[Work]) -> Iterator[Tensor]:
-        """Yield the transformed rows of each batch; ``work`` is read in this thread, some batches ahead.
+        """Yield the rows of each batch; ``work`` is read in this thread, some batches ahead.
 
         Raises:
-            RtrainError: The transform has raised it.
+            RtrainError: What prepares them has raised it.
             TrainingError: It has raised another error; or a process was killed.
         """
         self._work.batches = work
@@ -83,23 +84,30 @@ class _Work(Sampler[Work]):
         return iter(self.batches)
 
 
-class _Transformed(Dataset[Any]):
+class _Prepared(Dataset[Any]):
     """A batch for each work."""
 
-    def __init__(self, transform: RowTransform) -> None:
-        self._transform = transform
+    def __init__(self, prepare: Callable[..., Tensor], where: str) -> None:
+        self._prepare, self._where = prepare, where
 
     def __getitem__(self, work: Work) -> Tensor | RtrainError:
         """Return the rows, or why there are none: an error that is raised here would lose its lines on the way."""
         try:
-            return self._transform(*work)
+            return self._prepare(*work)
         except RtrainError as error:
             return error
         except Exception as error:  # whatever user code raises
-            return self._transform.failure(error)
+            return _failure(error, self._where)
 
 
-def _end(processes: weakref.ref[TransformProcesses]) -> None:
+def _failure(error: Exception, where: str) -> TrainingError:
+    """Return what stands for an error of user code in the process of training, which has not its traceback."""
+    failure = TrainingError(f"{where} failed: {type(error).__name__}: {first_line(error)}", raised_at(error))
+    failure.cause_type = type(error).__name__
+    return failure
+
+
+def _end(processes: weakref.ref[RowProcesses]) -> None:
     if (found := processes()) is not None:
         found.close()
 

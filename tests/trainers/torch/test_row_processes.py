@@ -23,7 +23,7 @@ from rtrain.schemas import schemas
 from rtrain.testing.small_data import small_dataset, streamed
 from rtrain.testing.workers import RecordingChannel
 from rtrain.trainers.torch.config import LoaderConf
-from rtrain.trainers.torch.inputs.processes import TransformProcesses
+from rtrain.trainers.torch.inputs.row_processes import RowProcesses
 from rtrain.trainers.torch.inputs.row_transform import RowTransform
 from rtrain.trainers.torch.inputs.transforms import open_loader
 from rtrain.trainers.torch.loop import train
@@ -84,7 +84,7 @@ def children():
 def test_batches_come_in_their_order_with_the_random_numbers_of_their_rows(own_code, num_workers, prefetch):
     transform = transform_by("draw")
     expected = [transform(*one) for one in work()]
-    processes = TransformProcesses(transform, num_workers, prefetch)
+    processes = RowProcesses(transform, "trainer.transform", num_workers, prefetch)
     for _ in range(2):
         found = list(processes(work()))
         assert len(found) == 7
@@ -93,7 +93,7 @@ def test_batches_come_in_their_order_with_the_random_numbers_of_their_rows(own_c
 
 def test_a_pass_may_be_left_and_the_next_one_begins_at_its_first_batch(own_code):
     transform, before = transform_by("draw"), children()
-    processes = TransformProcesses(transform, 2, 2)
+    processes = RowProcesses(transform, "trainer.transform", 2, 2)
     left = processes(work())
     first = next(left)
     left.close()
@@ -110,7 +110,7 @@ def test_other_random_numbers_go_on_as_if_there_were_no_processes(own_code):
     torch.manual_seed(1)
     expected = torch.rand(2)
     torch.manual_seed(1)
-    list(TransformProcesses(transform_by("draw"), 1, 1)(work(1)))
+    list(RowProcesses(transform_by("draw"), "trainer.transform", 1, 1)(work(1)))
     assert torch.equal(torch.rand(2), expected)
 
 
@@ -189,9 +189,9 @@ from rtrain.cli import main
 words = ["num_workers=0", "trainer.max_steps=100000", "trainer.max_seconds=3", "trainer.transform=[{DROPPED}]"]
 sys.argv = ["rtrain", "fit", "mlp", *words, "trainer.max_epochs=null", "trainer.loader.num_workers=2"]
 left = []
-import rtrain.trainers.torch.inputs.processes as processes
-made = processes.TransformProcesses.__init__
-processes.TransformProcesses.__init__ = lambda self, *args: (left.append(self), made(self, *args))[1]
+import rtrain.trainers.torch.inputs.row_processes as processes
+made = processes.RowProcesses.__init__
+processes.RowProcesses.__init__ = lambda self, *args: (left.append(self), made(self, *args))[1]
 sys.exit(main())
 """
 
@@ -217,18 +217,18 @@ def test_an_error_of_rtrain_stays_what_it_is(own_code):
         ConfigError,
         match=r"^rows are never good\.?\n?.*Leave it.",
     ) as caught:
-        list(TransformProcesses(transform_by("shout"), 1, 1)(work()))
+        list(RowProcesses(transform_by("shout"), "trainer.transform", 1, 1)(work()))
     assert caught.value.hint == "Leave it."
 
 
 def test_a_process_that_is_killed_is_an_error_that_names_the_key(own_code):
     with pytest.raises(TrainingError, match=r"a process of trainer.loader ended: .*\n.*trainer.loader.num_workers"):
-        list(TransformProcesses(transform_by("die"), 2, 2)(work()))
+        list(RowProcesses(transform_by("die"), "trainer.transform", 2, 2)(work()))
 
 
 def test_signals_to_all_processes_of_the_group_are_for_training_alone(own_code):
     before = children()
-    processes = TransformProcesses(transform_by("draw"), 2, 2)
+    processes = RowProcesses(transform_by("draw"), "trainer.transform", 2, 2)
     list(processes(work()))
     assert all(os.getpgid(pid) == pid for pid in children() - before)
     assert len(children() - before) == 2
@@ -237,7 +237,7 @@ def test_signals_to_all_processes_of_the_group_are_for_training_alone(own_code):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["trainer.loader.num_workers=2"], "no row is transformed"),
+        (["trainer.loader.num_workers=2"], "rows are neither transformed nor read from image files"),
         (["trainer.transform=[{_target_: torch.nn.Identity}]", "trainer.loader.prefetch=3"], r"loader\.num_workers=2"),
     ],
 )
