@@ -37,7 +37,7 @@ from rtrain.tracking.callbacks import check_run_callbacks
 from rtrain.tracking.trackers import check_loggers
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.loops.auto import check_no_missing
+from rtrain.trainers.loops.auto import check_no_missing, needs_one_size
 from rtrain.trainers.loops.directions import check_directions
 from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_about, refuse_pickles
 
@@ -250,10 +250,7 @@ def _check_missing(job: Job, plugin: TrainerPlugin) -> None:
 def _check_sizes(job: Job, plugin: TrainerPlugin) -> None:
     """Refuse images of different sizes for a trainer that has nothing to bring them to one size."""
     if job.dataset is not None and job.dataset.info.original_sizes and not plugin.takes_original_sizes:
-        raise ConfigError(
-            f"dataset.image_size: the {job.trainer_name} trainer needs images of one size.",
-            "Set it: 'dataset.image_size=[224,224]'; or let trainer=torch transform them: trainer.transform",
-        )
+        raise needs_one_size(job.trainer_name)
 
 
 def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:

@@ -19,6 +19,13 @@ def epochs(times: int, num_epochs: int = 20) -> Iterator[Row]:
         )
 
 
+def images(times: int, num_images: int = 5000) -> Iterator[Row]:
+    """A pass over JPEG files of 341 x 256 pixels, each cropped at random to 224 x 224; the peer is a DataLoader of
+    PyTorch with as many persistent workers. Both sides decode by the same library."""
+    for name, (ours, peer) in json.loads(output_of("images.py", times, num_images)).items():
+        yield Row(f"{num_images:,} images, {name} / DataLoader", "s", ours, peer, 1.0)
+
+
 def records(times: int, num_megabytes: int = 500, seconds: int = 10) -> Iterator[Row]:
     """What a training pays for its checkpoints, manifest, events and trackers while it runs."""
     for name, (background, waiting) in json.loads(output_of("blocked.py", times, num_megabytes)).items():

@@ -27,7 +27,7 @@ def decode_jpeg(content: str | bytes, size: tuple[int, int] | None, channels: in
         size: Height and width that the image will be resized to; None: its own.
         channels: 1 or 3.
     """
-    reader = _simplejpeg()
+    reader = find_simplejpeg()
     data = b"" if reader is None else _jpeg(content)
     if not data:
         return None
@@ -53,7 +53,8 @@ def _jpeg(content: str | bytes) -> bytes:
 
 
 @cache
-def _simplejpeg() -> Any:
+def find_simplejpeg() -> Any:
+    """Return the module, or None."""
     try:
         import simplejpeg
     except ImportError:

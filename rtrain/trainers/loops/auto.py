@@ -235,6 +235,14 @@ def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "use trees: t
         )
 
 
+def needs_one_size(trainer: str) -> ConfigError:
+    """Return the error of images that differ in size, for a trainer that does not transform rows."""
+    return ConfigError(
+        f"dataset.image_size: the {trainer} trainer needs images of one size.",
+        "Set it: 'dataset.image_size=[224,224]'; or let trainer=torch transform them: trainer.transform",
+    )
+
+
 def check_quantities(trainer: str, info: DatasetInfo) -> None:
     """Refuse categorical features, whose codes a model would treat as quantities, and features with missing values.
 

@@ -29,7 +29,7 @@ def both(monkeypatch, content, size, channels):
     reader = simplejpeg.decode_jpeg
     monkeypatch.setattr(simplejpeg, "decode_jpeg", lambda *args: (decoded.append(args), reader(*args))[1])
     first = decode(content, size, channels, "here")
-    monkeypatch.setattr(jpeg, "_simplejpeg", lambda: None)
+    monkeypatch.setattr(jpeg, "find_simplejpeg", lambda: None)
     return first, decode(content, size, channels, "here"), len(decoded)
 
 
@@ -78,7 +78,7 @@ def test_pillow_judges_the_size_of_large_images(monkeypatch):
 def test_a_broken_file_has_the_same_error(monkeypatch, content):
     with pytest.raises(DatasetError) as first:
         decode(content, None, 3, "here")
-    monkeypatch.setattr(jpeg, "_simplejpeg", lambda: None)
+    monkeypatch.setattr(jpeg, "find_simplejpeg", lambda: None)
     with pytest.raises(DatasetError) as second:
         decode(content, None, 3, "here")
     assert first.value.message == second.value.message
