@@ -6,10 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +84,15 @@ def fingerprint(splits: Mapping[str, Columns], class_names: tuple[str, ...]) -> 
         for name, values in columns.items():
             digest.update(f"{split}/{name} {values.dtype} {values.shape}".encode())
             if values.dtype == object:
-                digest.update(json.dumps([getattr(row, "tolist", lambda row=row: row)() for row in values]).encode())
+                digest.update(_as_json(values))
             else:
                 digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _as_json(values: np.ndarray) -> bytes:
+    """Return rows of texts, words or tags as bytes."""
+    rows = values.tolist()
+    if not all(isinstance(row, str) for row in rows):
+        rows = [getattr(row, "tolist", lambda row=row: row)() for row in rows]
+    return json.dumps(rows).encode()

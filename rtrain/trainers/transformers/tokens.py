@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from rtrain.datasets.base import Columns, Dataset, ResidentSplit, concatenated, 
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.trainers.transformers.config import Conf, TokenizerConf
 from rtrain.trainers.transformers.hub import NOT_THERE, local_only
+from rtrain.trainers.transformers.token_cache import Arrays, Cache, cached, uncached
 
 SPECIAL = {
     "unk_token": "[UNK]",
@@ -71,15 +74,25 @@ def load_tokenizer(name: str | Path, where: str, found: Any = None) -> Any:
     return tokenizer
 
 
-def train_tokenizer(conf: TokenizerConf, rows: Iterable[Any], max_length: int) -> Any:
-    """Return a tokenizer made of texts, or of lists of words."""
+def train_tokenizer(conf: TokenizerConf, rows: np.ndarray, max_length: int) -> Any:
+    """Return a tokenizer made of texts, or of lists of words; it may be cached."""
+    made = cached(rows, {"train": asdict(conf)}, lambda: {"json": _bytes_of(_trained(conf, rows))})
+    tokenizer = Tokenizer.from_str(made["json"].tobytes().decode())
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **SPECIAL)
+
+
+def _bytes_of(tokenizer: Tokenizer) -> np.ndarray:
+    return np.frombuffer(tokenizer.to_str().encode(), np.uint8)
+
+
+def _trained(conf: TokenizerConf, rows: Iterable[Any]) -> Tokenizer:
     texts = [row if isinstance(row, str) else " ".join(row) for row in rows]
     texts = [text.lower() for text in texts] if conf.lowercase else texts
     make = {"bpe": _bytes, "wordpiece": _pieces, "characters": _characters}[str(conf.train)]
     tokenizer = make(texts, conf.vocab_size)
     if conf.lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **SPECIAL)
+    return tokenizer
 
 
 def _bytes(texts: Sequence[str], vocab_size: int) -> Tokenizer:
@@ -125,7 +138,7 @@ def _characters(texts: Sequence[str], vocab_size: int) -> Tokenizer:
 
 
 def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> Dataset:
-    """Return the dataset with rows of tokens in place of texts.
+    """Return the dataset with rows of tokens in place of texts; of long texts they may be cached.
 
     ``x`` and ``y`` are (rows,) of dtype object, int64 arrays of each row's own length; packed rows are all as long.
     """
@@ -133,7 +146,7 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
         return dataset
     splits = {}
     for name, split in dataset.splits.items():
-        rows = encoded(concatenated(list(split.own_rows(0, 1))), tokenizer, conf, task)
+        rows = encoded(concatenated(list(split.own_rows(0, 1))), tokenizer, conf, task, cached)
         if len(rows["x"]) == 0:
             raise DatasetError(
                 f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
@@ -147,17 +160,39 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
     return replace(dataset, info=info, splits=splits)
 
 
-def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
+def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str, cache: Cache = uncached) -> Columns:
     """Return rows of tokens, and targets, for texts; see ``encoded_dataset``."""
+    texts, how = columns["x"], {"tokenizer": _identity(tokenizer)}
     if task == "causal-lm" and conf.packing:
-        return _packed(columns["x"], tokenizer, conf.max_length)
-    rows = tokenize(columns["x"], tokenizer, conf.max_length + (task == "causal-lm"))
-    ids = [np.asarray(row, np.int64) for row in rows["input_ids"]]
+        joined = cache(texts, {**how, "joined": True}, lambda: {"tokens": _joined(texts, tokenizer)})
+        return _packed(joined["tokens"], conf.max_length)
+    if task == "token-classification":  # tags need the words of the tokens
+        rows = tokenize(texts, tokenizer, conf.max_length)
+        return {"x": objects(list(map(_int64, rows["input_ids"]))), "y": objects(_tags(rows, columns["y"]))}
+    length = conf.max_length + (task == "causal-lm")
+    found = cache(texts, {**how, "max_length": length}, lambda: _flat(texts, tokenizer, length))
+    ids = [found["tokens"][begin:end] for begin, end in pairwise([0, *found["ends"].tolist()])]
     if task == "causal-lm":
         return {"x": objects([row[:-1] for row in ids]), "y": objects([row[1:] for row in ids])}
-    if task == "token-classification":
-        return {"x": objects(ids), "y": objects(_tags(rows, columns["y"]))}
     return {"x": objects(ids), "y": objects(ids) if task == "masked-lm" else columns["y"]}
+
+
+def _int64(row: Sequence[int]) -> np.ndarray:
+    return np.asarray(row, np.int64)
+
+
+def _identity(tokenizer: Any) -> Any:
+    """Return all of a tokenizer that decides which tokens it makes; each use changes how it cuts and fills rows."""
+    made = json.loads(tokenizer.backend_tokenizer.to_str())
+    kept = {name: value for name, value in made.items() if name not in ("truncation", "padding")}
+    return [type(tokenizer).__name__, kept, tokenizer.special_tokens_map, tokenizer.truncation_side]
+
+
+def _flat(texts: np.ndarray, tokenizer: Any, max_length: int) -> Arrays:
+    """Return the tokens of all texts one after another, and where those of each one end."""
+    ids = tokenize(texts, tokenizer, max_length)["input_ids"]
+    ends = np.cumsum([len(row) for row in ids], dtype=np.int64)
+    return {"tokens": np.fromiter(chain.from_iterable(ids), np.int64), "ends": ends}
 
 
 def tokenize(texts: np.ndarray, tokenizer: Any, max_length: int) -> Any:
@@ -186,11 +221,15 @@ def first_tokens(rows: Any, row: int) -> dict[int, int]:
     return places
 
 
-def _packed(texts: np.ndarray, tokenizer: Any, length: int) -> Columns:
-    """Join all texts, each with an end, and cut them into rows; what doesn't fill a row is left out."""
+def _joined(texts: np.ndarray, tokenizer: Any) -> np.ndarray:
+    """Return the tokens of all texts, each with an end."""
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
     ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    every = np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
+    return np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
+
+
+def _packed(every: np.ndarray, length: int) -> Columns:
+    """Cut tokens into rows; what doesn't fill a row is left out."""
     count = max(0, len(every) - 1) // length
     return {
         "x": every[: count * length].reshape(count, length),
