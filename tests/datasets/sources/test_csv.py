@@ -112,3 +112,11 @@ def test_a_file_without_rows_makes_no_regression_of_classes(load, tmp_path, memo
     (tmp_path / f"{empty}.csv").write_text("x,y\n")
     info = load("csv", path=str(tmp_path), label="y", memory=memory, split={"test": 0}).info
     assert (info.task, info.num_classes, info.num_rows) == ("classification", 2, {"train": 20})
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("keys", [{}, {"names": ["y", "a"]}])
+def test_lines_may_end_with_a_carriage_return_alone(load, tmp_path, memory, keys):
+    (tmp_path / "x.csv").write_bytes(b"\r\ra,y\r" + b"".join(b"%d,%d\r" % (row, row % 2) for row in range(20)))
+    info = load("csv", path=str(tmp_path), label="y", memory=memory, split={"test": 0}, **keys).info
+    assert (info.feature_names, info.num_classes, info.num_rows) == (("a",), 2, {"train": 20})
