@@ -19,7 +19,8 @@ from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.errors import DatasetError
 
-VALUES = ['"a\nb"', '"said ""hi"""', '"x\r\ny,z"', '5" pipe', "", '""', ' "q" ', "é", "x" * 50, "7", "1.5", "NA"]
+BROKEN = ['"a\nb"', '"x\r\ny,z"']
+VALUES = ['"said ""hi"""', '5" pipe', "", '""', ' "q" ', "é", "x" * 50, "7", "1.5", "NA"]
 ALL_IN_ONE = 1 << 40
 
 
@@ -45,7 +46,7 @@ def rows_of(reading, pieces, columns, widened=()):
     return [row for table in tables for row in table.to_pylist()]
 
 
-def compare(cut, draw, reading, file):
+def compare(cut, draw, reading, file, may_be_refused=False):
     """Compare a file in ranges with the file as one piece, and return whether it is cut and can be read."""
     block_bytes = draw.choice([32, 64, 100, 200])
     cut(ALL_IN_ONE, block_bytes)
@@ -58,30 +59,32 @@ def compare(cut, draw, reading, file):
     whole = rows_of(reading, [str(file)], columns, widened)
     cut(draw.choice([1, 50, 150, 400]), block_bytes)
     pieces = reading.pieces(file)
-    assert rows_of(reading, pickle.loads(pickle.dumps(pieces)), columns, widened) == whole
-    return len(pieces) > 1, whole is not None
+    found = rows_of(reading, pickle.loads(pickle.dumps(pieces)), columns, widened)
+    assert found == whole or (may_be_refused and found is None)
+    return len(pieces) > 1, found is not None
 
 
-def csv_text(draw):
+def csv_text(draw, values):
     """Return a table of up to 40 rows with what readers of CSV stumble over."""
     end, num_simple = draw.choice(["\n", "\n", "\r\n", "\r"]), draw.randrange(4)
     lines = [*[""] * draw.randrange(2), "a,b,y"]
     for number in range(draw.randrange(40)):
-        own = [draw.choice(VALUES) if place >= num_simple else str(number) for place in range(3)]
+        own = [draw.choice(values) if place >= num_simple else str(number) for place in range(3)]
         mark = "\ufeff" if draw.random() < 0.02 else ""
         lines += [mark + ",".join(own), *[""] * (draw.random() < 0.1)]
     text = ("\ufeff" if draw.random() < 0.2 else "") + end.join(lines)
     return (text + draw.choice([end, "", end * 5])).encode()
 
 
-def test_a_csv_file_in_ranges_has_the_rows_of_the_whole_file(cut, tmp_path):
+@pytest.mark.parametrize("values", [VALUES, [*VALUES, *BROKEN]])
+def test_a_csv_file_in_ranges_has_the_rows_of_the_whole_file(cut, tmp_path, values):
     seen = Counter()
     for seed in range(150):
         draw = random.Random(seed)
-        (tmp_path / "x.csv").write_bytes(csv_text(draw))
+        (tmp_path / "x.csv").write_bytes(csv_text(draw, values))
         reading = CsvFormat(",", names=draw.choice([None, None, ["a", "b", "y"]]))
-        seen[compare(cut, draw, reading, tmp_path / "x.csv")] += 1
-    assert min(seen[True, True], seen[True, False]) > 20
+        seen[compare(cut, draw, reading, tmp_path / "x.csv", values != VALUES)] += 1
+    assert min(seen[True, True], seen[True, False]) > 15
 
 
 def json_text(draw):
@@ -105,13 +108,23 @@ def test_json_lines_in_ranges_have_the_rows_of_the_whole_file(cut, tmp_path):
 
 
 def test_a_range_that_would_end_inside_of_a_value_is_refused(cut, tmp_path):
-    row = '"left","one\ntwo,three"\n'  # the second half of it looks like a row, too
-    (tmp_path / "x.csv").write_text("a,y\n" + row * 3)
-    cut(32, 32)
+    row = '"left","one\ntwo,three\nfour"\n'  # what is in its middle looks like a row, too
+    (tmp_path / "x.csv").write_text("a,y\n" + row * 4)
+    cut(48, 48)
     first, *_ = CsvFormat(",").pieces(tmp_path / "x.csv")
-    assert first.end == len("a,y\n" + row + '"left","one\n')
-    with pytest.raises(DatasetError, match=r"x\.csv: .*out of sync"):
+    assert first.end == len("a,y\n" + row + '"left","one\ntwo,three\n')
+    with pytest.raises(DatasetError, match=r"x\.csv: .*a quoted value does not end"):
         list(CsvFormat(",").batches(first, ["a", "y"]))
+
+
+def test_values_with_line_breaks_are_not_cut(cut, tmp_path):
+    texts = ["Well.\n" * (row % 5) + "and so on, " * (row % 7) for row in range(300)]
+    lines = [f'{row},"{text}",{row % 2}\n' for row, text in enumerate(texts)]
+    (tmp_path / "x.csv").write_text("a,text,y\n" + "".join(lines))
+    cut(1000, 250)
+    pieces = CsvFormat(",").pieces(tmp_path / "x.csv")
+    assert len(pieces) > 5
+    assert [row["a"] for row in rows_of(CsvFormat(","), pieces, ["a", "text", "y"])] == list(range(300))
 
 
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.csv.zst"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from codecs import BOM_UTF8
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -45,35 +47,46 @@ def is_large(file: Path) -> bool:
     return file.suffix not in (*COMPRESSED, *NOT_UNPACKED) and file.stat().st_size > PIECE_BYTES
 
 
-def ranges_of(file: Path, block_bytes: int, schema: pa.Schema) -> list[ByteRange]:
+def ranges_of(file: Path, block_bytes: int, schema: pa.Schema, is_row: Callable[[bytes], bool]) -> list[ByteRange]:
     """Return the ranges of a file in their order.
 
     They depend on nothing but the file: a pass over its rows has the same order wherever it is resumed.
+
+    Args:
+        file: The file.
+        block_bytes: Size of the blocks in which it is parsed; a row can't be longer.
+        schema: Of its columns.
+        is_row: Whether a line is a whole row, as far as it shows.
     """
     step = block_bytes * max(1, PIECE_BYTES // block_bytes)
+    inner = dict[int, None]()
     with file.open("rb") as stream:
         size = stream.seek(0, io.SEEK_END)
-        found = [_border(stream, place, block_bytes) for place in range(step, size, step)]
-    inner = dict.fromkeys(place for place in found if place is not None)
+        for place in range(step, size, step):
+            blocks = range(place, min(place + step, size), block_bytes)
+            found = (_border(stream, block, block_bytes, is_row) for block in blocks)
+            inner |= dict.fromkeys(itertools.islice((one for one in found if one is not None), 1))
     return [
         ByteRange(str(file), begin, end, block_bytes, schema)
         for begin, end in zip([0, *inner], [*inner, None], strict=True)
     ]
 
 
-def _border(stream: BinaryIO, place: int, block_bytes: int) -> int | None:
-    """Return where a row begins near ``place``, where a block does; None if that is not certain.
+def _border(stream: BinaryIO, place: int, block_bytes: int, is_row: Callable[[bytes], bool]) -> int | None:
+    """Return where a row begins near ``place``, where a block does; None if that is not sure.
 
-    A row that begins in one block ends at the first line break of the next one, or pyarrow's reader fails. Any other
-    line break may be part of a quoted value.
+    A line that looks like a row may be part of a quoted value, but then its range can't be read: a row that begins in
+    one block ends at the first line break of the next one, or pyarrow's reader fails.
     """
-    stream.seek(place - 1)
-    if stream.read(1) in (b"\n", b"\r"):
-        stream.seek(place - block_bytes)
-        border = None if b'"' in stream.read(block_bytes) else place
+    stream.seek(place - block_bytes)
+    before = stream.read(block_bytes)
+    if before.endswith((b"\n", b"\r")):
+        border = None if b'"' in before else place  # a value that begins earlier would be longer than a block
     else:
-        end = BREAK.search(stream.readline(block_bytes))
-        border = place + end.end() if end else None
+        rest = stream.readline(block_bytes)
+        end = BREAK.search(rest)
+        line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :] + rest[: end.start() if end else None]
+        border = place + end.end() if end and is_row(line) else None
     return border if border is not None and _begins_with_row(stream, border) else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,11 +62,11 @@ class CsvFormat:
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
-            found = csv.read_csv(self._text(file), self._lines(file), **options)
+            found = arrow_csv.read_csv(self._text(file), self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
         return self._checked(found, file)
@@ -79,7 +80,16 @@ class CsvFormat:
         """Return the ranges of a large file; else the file itself, which has to be read from its beginning."""
         if self.skipinitialspace or not is_large(file):
             return [str(file)]
-        return ranges_of(file, self._lines(file).block_size, self._suggested(file))
+        schema = self._suggested(file)
+        return ranges_of(file, self._lines(file).block_size, schema, lambda line: self._is_row(line, len(schema)))
+
+    def _is_row(self, line: bytes, num_columns: int) -> bool:
+        """Return whether a line has a value for each column, with quotes in pairs."""
+        try:
+            values = next(csv.reader([line.decode("latin1")], delimiter=self.delimiter), [])
+        except csv.Error:  # a value is longer than that module's limit
+            return False
+        return line.count(b'"') % 2 == 0 and len(values) == num_columns
 
     def batches(
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
@@ -108,12 +118,12 @@ class CsvFormat:
         self, file: Path, columns: Sequence[str] | None, types: Mapping[str, pa.DataType], part: ByteRange | None = None
     ) -> Any:
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
             text = self._text(file) if part is None else part.open()
-            return csv.open_csv(text, self._lines(file, part), **options)
+            return arrow_csv.open_csv(text, self._lines(file, part), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error, part.schema.names if part else ()) from error
 
@@ -123,14 +133,14 @@ class CsvFormat:
         Raises:
             DatasetError: The first line has more or fewer values than there are names.
         """
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         if part is not None and part.begin:
-            return csv.ReadOptions(block_size=part.block_bytes, column_names=part.schema.names)
+            return arrow_csv.ReadOptions(block_size=part.block_bytes, column_names=part.schema.names)
         first = first_line(file)
         if first.text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise _not_utf8(f"{file} is", "UTF-16")
-        options = csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
+        options = arrow_csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
         values = first.values(self.delimiter)
         if values and self._is_header(values):
             options.column_names, options.skip_rows = values, first.number
@@ -173,13 +183,13 @@ class CsvFormat:
         return table
 
     def _parse(self) -> Any:
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
-        return csv.ParseOptions(delimiter=self.delimiter)
+        return arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
 
     def _convert(self, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]) -> Any:
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
         missing = [
@@ -187,7 +197,7 @@ class CsvFormat:
             *self.na_values,
             *(f" {one}" for one in self.na_values),
         ]
-        return csv.ConvertOptions(
+        return arrow_csv.ConvertOptions(
             include_columns=columns, column_types=types, null_values=missing, decimal_point=self.decimal
         )
 
@@ -246,6 +256,10 @@ def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> Data
             return DatasetError(message, f"If it marks a missing value: 'dataset.na_values=[\"{mark[1]}\"]'")
         hint = f"Correct it, or set the type of the column: 'dataset.dtypes={{{name}: category}}'"
         return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
+    if "straddling" in message:
+        message = f"{file}: a row is longer than a megabyte, or a quoted value does not end."
+        hint = "Check that quotes are closed and that dataset.delimiter is right"
+        return DatasetError(message, f"{hint}, or hold the rows in memory: dataset.memory=resident")
     if "Expected 1 columns" in message and (sign := delimiter_of(file)).encode() in first_line(file).text:
         return DatasetError(f"{file}: {message[:200]}", _other_delimiter(sign))
     return DatasetError(f"{file}: {message[:200]}", "Check that it is a CSV file and that dataset.delimiter is right.")

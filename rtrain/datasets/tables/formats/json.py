@@ -67,7 +67,7 @@ class JsonFormat:
         with _errors_named(file):
             if not is_large(file) or not _is_lines(file):
                 return [str(file)]
-            return ranges_of(file, BLOCK_BYTES, _suggested(file))
+            return ranges_of(file, BLOCK_BYTES, _suggested(file), lambda line: line.strip().startswith(b"{"))
 
     def batches(
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
