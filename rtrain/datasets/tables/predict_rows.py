@@ -132,13 +132,14 @@ def open_table_rows(
     """
     spec = spec_of(encoding, conf)
     reading = Adjustment(conf.na_values, _dtypes(conf, encoding)).format(reading)
-    pieces = []
+    pieces, schemas = [], dict[str, Any]()
     files = files_by_split(conf.path, reading.endings) if files is None else files
     for part in files.values():
         for file in part:
-            check_row_columns(reading.schema(file), spec, conf.ids, str(file))
+            schemas[str(file)] = reading.schema(file)
+            check_row_columns(schemas[str(file)], spec, conf.ids, str(file))
             pieces += [(str(file), key) for key in reading.pieces(file)]
-    return TableRows(pieces, reading, spec, tuple(conf.ids))
+    return TableRows(pieces, schemas, reading, spec, tuple(conf.ids))
 
 
 def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
@@ -163,6 +164,8 @@ class TableRows:
     """
 
     pieces: Sequence[Any]
+    schemas: Mapping[str, pa.Schema]
+    """The columns of each file."""
     reading: TableFormat
     spec: TableSpec
     ids: tuple[str, ...]
@@ -178,7 +181,7 @@ class TableRows:
 
     def _read(self, piece: Any, row: int, with_labels: bool) -> Iterator[RawChunk]:
         file, key = piece
-        schema = self.reading.schema(Path(file))
+        schema = self.schemas[file]
         kept = _kept_names(schema.names, self.spec, self.ids)
         needed = _needed(schema, self.spec, file) if with_labels else []
         columns = list(dict.fromkeys([*self.spec.inputs, *self.spec.roles.base_margin, *needed, *kept]))
