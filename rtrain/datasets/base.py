@@ -73,6 +73,9 @@ class DatasetInfo:
     """``resident`` or ``stream``: what was chosen."""
     memory_reason: str
     """Why, in a few words, e.g. ``0.9 MB fit in 12.4 GB of free memory``."""
+    num_ranges: int = 0
+    """Ranges of bytes that large CSV and JSON files are streamed in; 0: none is cut. The order of shuffled rows depends
+    on them."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     """Per channel (images) or feature; applied to each batch as ``(x - mean) / std`` after uint8 was divided by 255."""

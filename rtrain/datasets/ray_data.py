@@ -51,7 +51,7 @@ def file_ray_dataset(split: FileTable) -> ray.data.Dataset:
 
 def _read_tables(batch: Mapping[str, np.ndarray], split: FileTable) -> Iterator[pa.Table]:
     for number in batch["id"].tolist():
-        yield from split.reading.batches(split.pieces[number], split.columns)
+        yield from split.read(split.pieces[number])
 
 
 def _mapped_rows(batch: Mapping[str, np.ndarray], split: MappedSplit) -> dict[str, np.ndarray]:

@@ -43,6 +43,10 @@ SAME_DATA = (
     *("categories", "columns", "target_dtype", "mean", "std"),
 )
 """What a model and a position in an epoch depend on."""
+OTHER_ORDER = (
+    "streamed rows are shuffled in another order than by the version that started the run: an epoch that is resumed "
+    "repeats some of its rows and skips others"
+)
 ROUNDING = 1e-6
 """Relative difference of two means or deviations of the same rows."""
 SCHEDULED_BY = ("trainer.max_epochs", "trainer.max_steps")
@@ -87,7 +91,8 @@ class Resumption:
                     f"{self.run_dir} can't be resumed with other data: {name} was {was}, and is {is_now}.", hint
                 )
         if before.get("fingerprint") == now.get("fingerprint"):
-            return None
+            same_order = before.get("num_ranges", 0) == now.get("num_ranges", 0)
+            return None if same_order else OTHER_ORDER
         what = "files" if before.get("memory") == "stream" else "rows"
         if not may_differ:
             raise ConfigError(

@@ -97,7 +97,7 @@ def resumption(**changes):
 
 def test_every_fact_of_a_dataset_has_its_place():
     told = {"name", "fingerprint", "memory_reason", "missing", "num_missing", "merged_targets", "num_skipped"}
-    told |= {"own_columns", "parts"}
+    told |= {"own_columns", "parts", "num_ranges"}
     assert {one.name for one in dataclasses.fields(DatasetInfo)} == OTHERS.keys() | told
 
 
@@ -120,6 +120,14 @@ def test_a_manifest_of_before_that_knows_less_is_taken():
     for name in ("categories", "columns", "target_dtype", "memory"):
         del old.manifest.dataset[name]
     assert old.check_data(INFO) is None
+
+
+def test_another_order_of_the_same_rows_is_told():
+    old = resumption()
+    del old.manifest.dataset["num_ranges"]  # as in runs of before
+    assert old.check_data(INFO) is None
+    assert "in another order" in old.check_data(dataclasses.replace(INFO, num_ranges=3))
+    assert resumption(num_ranges=3).check_data(dataclasses.replace(INFO, num_ranges=3)) is None
 
 
 def test_the_same_statistics_up_to_rounding_are_the_same():

@@ -73,7 +73,7 @@ def _readable(conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
         for file in files:
             try:
                 columns = reading.schema(file).names
-                for piece, _ in reading.pieces(file):
+                for piece in reading.pieces(file):
                     for _ in reading.batches(piece, columns):
                         pass
                 readable.setdefault(split, []).append(file)

@@ -59,13 +59,15 @@ class AdjustedFormat:
         """Return about how large the rows are in memory."""
         return self.reading.decoded_bytes(file, num_columns)
 
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the keys of the other format, with the file and the row that they begin with."""
-        return [((str(file), row, key), row) for key, row in self.reading.pieces(file)]
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the keys of the other format."""
+        return self.reading.pieces(file)
 
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+    def batches(
+        self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
+    ) -> Iterator[pa.Table]:
         """Yield the rows of a part, some at a time."""
-        where, row, key = piece
-        for table in self.reading.batches(key, columns, widened):
-            yield self.adjust(table, where, row)
-            row += table.num_rows
+        where = piece[0] if isinstance(piece, tuple) else piece
+        for table in self.reading.batches(piece, columns, widened):
+            yield self.adjust(table, where, first_row)
+            first_row += table.num_rows

@@ -30,6 +30,7 @@ from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unscaled
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.column_types import check_alike
+from rtrain.datasets.tables.formats.byte_ranges import ByteRange
 from rtrain.datasets.tables.in_memory import label_scan, resident_table, task_of
 from rtrain.datasets.tables.predict_rows import Files, encoding_of
 from rtrain.datasets.tables.preprocessing import fit
@@ -125,7 +126,7 @@ class TableReader:
         """Yield the decoded rows of a piece."""
         where, row, piece = key
         columns = dict.fromkeys((*self.keys.columns, *self.spec.columns))
-        for batch in self.reading.batches(piece, list(columns), self.spec.inputs):
+        for batch in self.reading.batches(piece, list(columns), self.spec.inputs, row):
             yield {**self.spec.decode(batch, where, row), **self.keys.decode(batch, where, row)}
             row += batch.num_rows
 
@@ -172,6 +173,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         fingerprint=files_fingerprint(file for part in files.values() for file in part),
         memory="stream",
         memory_reason=choice.reason,
+        num_ranges=sum(isinstance(piece.key[2], ByteRange) for found in pieces.values() for piece in found),
         mean=mean,
         std=std,
     )
@@ -183,9 +185,10 @@ def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> Cat
     spec = reader.spec
     asked = None if conf.categorical is None else [name for name in conf.categorical if name in spec.features]
     scan = CategoryScan(spec.features, asked, conf.untyped)
+    schemas = {where: reader.reading.schema(Path(where)) for where in {piece.key[0] for piece in train.pieces}}
     for piece in train.pieces:
         where = piece.key[0]
-        names = scan.candidates(reader.reading.schema(Path(where)))
+        names = scan.candidates(schemas[where])
         columns = (spec.inputs, spec.inputs) if spec.preprocessing else (names,)
         for table in _train_rows(train, reader, piece, *columns) if names else ():
             scan.add(spec.preprocessing.apply(table, where) if spec.preprocessing else table, where)
@@ -212,9 +215,9 @@ def _train_rows(
     train: StreamSplit, reader: TableReader, piece: Piece, columns: Sequence[str], widened: Sequence[str] = ()
 ) -> Iterator[pa.Table]:
     """Yield the rows of a piece that belong to train, as they are."""
-    where, _, key = piece.key
+    where, first, key = piece.key
     row = piece.first_row
-    for batch in reader.reading.batches(key, list(dict.fromkeys((*reader.keys.columns, *columns))), widened):
+    for batch in reader.reading.batches(key, list(dict.fromkeys((*reader.keys.columns, *columns))), widened, first):
         deciding = reader.keys.decode(batch, where)
         yield batch.filter(train.row_filter.mask(row, batch.num_rows, deciding))
         row += batch.num_rows
@@ -255,13 +258,15 @@ def _scanned(
     columns = list(dict.fromkeys([*(name for name in more if name != table.conf.label), table.conf.label]))
     first = 0
     for file in files:
-        for key, row in table.reading.pieces(file):
+        row = 0
+        for key in table.reading.pieces(file):
             num_rows = 0
-            for batch in table.reading.batches(key, columns):
+            for batch in table.reading.batches(key, columns, (), row):
                 look(batch, str(file), row + num_rows)
                 num_rows += batch.num_rows
-            pieces.append(Piece((str(file), row, key), first, num_rows))
-            first += num_rows
+            pieces.append(Piece((str(file), row, key), first + row, num_rows))
+            row += num_rows
+        first += row
     return pieces
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -132,13 +132,14 @@ def open_table_rows(
     """
     spec = spec_of(encoding, conf)
     reading = Adjustment(conf.na_values, _dtypes(conf, encoding)).format(reading)
-    pieces = []
+    pieces, schemas = [], dict[str, Any]()
     files = files_by_split(conf.path, reading.endings) if files is None else files
     for part in files.values():
         for file in part:
-            check_row_columns(reading.schema(file), spec, conf.ids, str(file))
-            pieces += [(str(file), row, key) for key, row in reading.pieces(file)]
-    return TableRows(pieces, reading, spec, tuple(conf.ids))
+            schemas[str(file)] = reading.schema(file)
+            check_row_columns(schemas[str(file)], spec, conf.ids, str(file))
+            pieces += [(str(file), key) for key in reading.pieces(file)]
+    return TableRows(pieces, schemas, reading, spec, tuple(conf.ids))
 
 
 def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
@@ -159,24 +160,40 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
 class TableRows:
     """Reads tables piece by piece; ``ids`` are kept for the output, or every column except the features.
 
-    A piece is a file, the rows of the file before it, and the key of the format.
+    A piece is a file and the key of the format.
     """
 
     pieces: Sequence[Any]
+    schemas: Mapping[str, pa.Schema]
+    """The columns of each file."""
     reading: TableFormat
     spec: TableSpec
     ids: tuple[str, ...]
 
     def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a piece."""
-        file, row, key = piece
-        schema = self.reading.schema(Path(file))
+        try:
+            yield from self._read(piece, 0, with_labels)
+        except DatasetError:
+            before = self._rows_before(piece)  # which only the message needs
+            deque(self._read(piece, before, with_labels) if before else (), maxlen=0)
+            raise
+
+    def _read(self, piece: Any, row: int, with_labels: bool) -> Iterator[RawChunk]:
+        file, key = piece
+        schema = self.schemas[file]
         kept = _kept_names(schema.names, self.spec, self.ids)
         needed = _needed(schema, self.spec, file) if with_labels else []
         columns = list(dict.fromkeys([*self.spec.inputs, *self.spec.roles.base_margin, *needed, *kept]))
-        for table in self.reading.batches(key, columns, self.spec.inputs):
+        for table in self.reading.batches(key, columns, self.spec.inputs, row):
             yield raw_chunk(table, self.spec, kept, file, row, with_labels)
             row += table.num_rows
+
+    def _rows_before(self, piece: Any) -> int:
+        """Return the rows of the file before a piece."""
+        before = [key for file, key in self.pieces[: self.pieces.index(piece)] if file == piece[0]]
+        columns = self.spec.inputs[:1]
+        return sum(table.num_rows for key in before for table in self.reading.batches(key, columns, columns))
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,15 @@ class TableFormat(Protocol):
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return about how large the rows are in memory, without reading them."""
 
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the key of each part that can be read by itself, and how many rows of the file come before it."""
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the key of each part that can be read by itself, in the order of the rows.
 
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+        A key is the name of the file, or a tuple that begins with it.
+        """
+
+    def batches(
+        self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
+    ) -> Iterator[pa.Table]:
         """Yield the rows of a part, some at a time; errors of the format are DatasetErrors.
 
         Args:
@@ -56,6 +61,7 @@ class TableFormat(Protocol):
             columns: Which columns.
             widened: Those that may become floats, where a format has to guess types from the beginning of a file: what
                 comes later may have a point.
+            first_row: Rows of the file before the part, for messages.
         """
 
 

@@ -15,7 +15,7 @@ from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.casts import cast_table
 from rtrain.datasets.tables.spec import TableFormat, check_columns, check_has
 from rtrain.datasets.whole.conf import WholeConf, WholeFilesConf
-from rtrain.datasets.whole.splits import FileTable, HeldTable
+from rtrain.datasets.whole.splits import FilePiece, FileTable, HeldTable
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -101,10 +101,16 @@ def _check_typed(conf: WholeConf, taken: pa.Schema, where: str) -> None:
     check_columns(list(conf.dtypes or ()), taken, where, "dtypes")
 
 
-def _pieces(reading: TableFormat, files: Sequence[Path], columns: Sequence[str]) -> tuple[list[Any], int]:
+def _pieces(reading: TableFormat, files: Sequence[Path], columns: Sequence[str]) -> tuple[list[FilePiece], int]:
     """Return the pieces of all files and their rows, which are counted by reading one column."""
-    pieces = [key for file in files for key, _ in reading.pieces(file)]
-    return pieces, sum(table.num_rows for key in pieces for table in reading.batches(key, columns[:1]))
+    pieces, num_rows = [], 0
+    for file in files:
+        row = 0
+        for key in reading.pieces(file):
+            pieces.append(FilePiece(key, row))
+            row += sum(table.num_rows for table in reading.batches(key, columns[:1], (), row))
+        num_rows += row
+    return pieces, num_rows
 
 
 def _joined(tables: Sequence[pa.Table], where: str) -> pa.Table:

@@ -49,20 +49,33 @@ class HeldTable(TableSplit):
         yield self.table
 
 
+@dataclass(frozen=True)
+class FilePiece:
+    """A part of a file that is read by itself."""
+
+    key: Any
+    """Of the format."""
+    first_row: int
+    """Rows of the file before it."""
+
+
 @dataclass
 class FileTable(TableSplit):
     """A table that is read piece by piece."""
 
     reading: TableFormat
     columns: Sequence[str]
-    pieces: Sequence[Any]
-    """Keys of the format."""
+    pieces: Sequence[FilePiece]
     num_rows: int
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the pieces."""
         for piece in self.pieces:
-            yield from self.reading.batches(piece, self.columns)
+            yield from self.read(piece)
+
+    def read(self, piece: FilePiece) -> Iterator[pa.Table]:
+        """Yield the rows of a piece."""
+        yield from self.reading.batches(piece.key, self.columns, (), piece.first_row)
 
 
 def arrays_of(table: pa.Table) -> Columns:

@@ -112,3 +112,23 @@ def test_a_file_without_rows_makes_no_regression_of_classes(load, tmp_path, memo
     (tmp_path / f"{empty}.csv").write_text("x,y\n")
     info = load("csv", path=str(tmp_path), label="y", memory=memory, split={"test": 0}).info
     assert (info.task, info.num_classes, info.num_rows) == ("classification", 2, {"train": 20})
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("keys", [{}, {"names": ["y", "a"]}])
+def test_lines_may_end_with_a_carriage_return_alone(load, tmp_path, memory, keys):
+    (tmp_path / "x.csv").write_bytes(b"\r\ra,y\r" + b"".join(b"%d,%d\r" % (row, row % 2) for row in range(20)))
+    info = load("csv", path=str(tmp_path), label="y", memory=memory, split={"test": 0}, **keys).info
+    assert (info.feature_names, info.num_classes, info.num_rows) == (("a",), 2, {"train": 20})
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_line_breaks_in_values_may_be_anywhere(load, tmp_path, memory, name):
+    texts = ["Well.\n" * (row % 9) + "and so on, " * (row % 30) for row in range(20_000)]
+    lines = [f'{row},"{text}",{row % 2}\n' for row, text in enumerate(texts)]
+    text = ("a,text,y\n" + "".join(lines)).encode()
+    assert len(text) > 3 << 20
+    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+    info = load("csv", path=str(tmp_path), label="y", drop=["text"], memory=memory, split={"test": 0}).info
+    assert info.num_rows == {"train": 20_000}

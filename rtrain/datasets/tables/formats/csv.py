@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.config.files.data_files import COMPRESSED
+from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
 from rtrain.datasets.tables.formats.csv_blanks import SkippedBlanks
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, first_line, made_up_names
 from rtrain.datasets.tables.spellings import MISSING, is_mark
@@ -50,24 +52,21 @@ class CsvFormat:
         """Return the columns, with the types that the first megabyte suggests."""
         import pyarrow as pa
 
-        with self._open(file, None) as reader:
-            names, kinds = _names(reader, file), reader.schema.types
-        others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in names[0]]
-        if len(names) == 1 and others:
-            message = f"{file}: there is one column, '{names[0]}'."
+        found = self._suggested(file)
+        others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in found.names[0]]
+        if len(found) == 1 and others:
+            message = f"{file}: there is one column, '{found.names[0]}'."
             raise DatasetError(message, _other_delimiter(others[0]))
-        return pa.schema(
-            list(zip(names, (pa.string() if kind == pa.binary() else kind for kind in kinds), strict=True))
-        )
+        return pa.schema([one.with_type(pa.string()) if one.type == pa.binary() else one for one in found])
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
-            found = csv.read_csv(self._text(file), self._lines(file), **options)
+            found = arrow_csv.read_csv(self._text(file), self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
         return self._checked(found, file)
@@ -77,57 +76,71 @@ class CsvFormat:
         size = file.stat().st_size
         return size * COMPRESSED_FACTOR if file.suffix in COMPRESSED else size
 
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the file itself: a text has to be read from its beginning."""
-        return [(str(file), 0)]
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the ranges of a large file; else the file itself, which has to be read from its beginning."""
+        if self.skipinitialspace or not is_large(file):
+            return [str(file)]
+        schema = self._suggested(file)
+        return ranges_of(file, self._lines(file).block_size, schema, lambda line: self._is_row(line, len(schema)))
 
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+    def _is_row(self, line: bytes, num_columns: int) -> bool:
+        """Return whether a line has a value for each column, with quotes in pairs."""
+        try:
+            values = next(csv.reader([line.decode("latin1")], delimiter=self.delimiter), [])
+        except csv.Error:  # a value is longer than that module's limit
+            return False
+        return line.count(b'"') % 2 == 0 and len(values) == num_columns
+
+    def batches(
+        self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
+    ) -> Iterator[pa.Table]:
         """Yield the rows, about a megabyte of text at a time."""
         import pyarrow as pa
 
+        part = piece if isinstance(piece, ByteRange) else None
+        file = Path(part.file if part else piece)
+        types = _wider(part.schema if part else self._suggested(file), columns, widened)
         try:
-            with self._open(Path(piece), columns, widened) as reader:
+            with self._open(file, columns, types, part) as reader:
                 for batch in reader:
-                    yield self._checked(pa.Table.from_batches([batch]), Path(piece))
+                    yield self._checked(pa.Table.from_batches([batch]), file)
         except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(Path(piece), error, self.schema(Path(piece)).names) from error
+            raise _unreadable(file, error, self.schema(file).names) from error
 
-    def _open(self, file: Path, columns: Sequence[str] | None, widened: Sequence[str] = ()) -> Any:
+    def _suggested(self, file: Path) -> pa.Schema:
+        """Return the columns, and the types that the reader would take: ``binary`` is text that is not UTF-8."""
         import pyarrow as pa
-        from pyarrow import csv
+
+        with self._open(file, None, {}) as reader:
+            return pa.schema(list(zip(_names(reader, file), reader.schema.types, strict=True)))
+
+    def _open(
+        self, file: Path, columns: Sequence[str] | None, types: Mapping[str, pa.DataType], part: ByteRange | None = None
+    ) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
 
         try:
-            types = {} if columns is None else self._wider(file, columns, widened)
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
-            return csv.open_csv(self._text(file), self._lines(file), **options)
+            text = self._text(file) if part is None else part.open()
+            return arrow_csv.open_csv(text, self._lines(file, part), **options)
         except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(file, error) from error
+            raise _unreadable(file, error, part.schema.names if part else ()) from error
 
-    def _wider(self, file: Path, columns: Sequence[str], widened: Sequence[str]) -> dict[str, Any]:
-        """Return wider types than the beginning of the file suggests: what comes later may have a point."""
-        import pyarrow as pa
-
-        types, schema = {}, self.schema(file)
-        for field in map(schema.field, columns):
-            empty = pa.types.is_null(field.type)
-            if field.name in widened and (empty or pa.types.is_integer(field.type)):
-                types[field.name] = pa.float64()
-            elif empty:
-                types[field.name] = pa.string()
-        return types
-
-    def _lines(self, file: Path) -> Any:
+    def _lines(self, file: Path, part: ByteRange | None = None) -> Any:
         """Return which lines are rows, and how much text is read per block: at the least twice the first line.
 
         Raises:
             DatasetError: The first line has more or fewer values than there are names.
         """
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
+        if part is not None and part.begin:
+            return arrow_csv.ReadOptions(block_size=part.block_bytes, column_names=part.schema.names)
         first = first_line(file)
         if first.text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise _not_utf8(f"{file} is", "UTF-16")
-        options = csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
+        options = arrow_csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(first.text)))
         values = first.values(self.delimiter)
         if values and self._is_header(values):
             options.column_names, options.skip_rows = values, first.number
@@ -170,13 +183,13 @@ class CsvFormat:
         return table
 
     def _parse(self) -> Any:
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
-        return csv.ParseOptions(delimiter=self.delimiter)
+        return arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
 
-    def _convert(self, columns: Sequence[str] | None, types: dict[str, Any]) -> Any:
+    def _convert(self, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]) -> Any:
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
         missing = [
@@ -184,7 +197,7 @@ class CsvFormat:
             *self.na_values,
             *(f" {one}" for one in self.na_values),
         ]
-        return csv.ConvertOptions(
+        return arrow_csv.ConvertOptions(
             include_columns=columns, column_types=types, null_values=missing, decimal_point=self.decimal
         )
 
@@ -201,6 +214,18 @@ def delimiter_of(file: Path) -> str:
         raise _unreadable(file, error) from error
     unquoted = re.sub(rb'"[^"]*"', b"", line)
     return max(OTHER_DELIMITERS, key=lambda sign: unquoted.count(sign.encode()))
+
+
+def _wider(schema: pa.Schema, columns: Sequence[str], widened: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return wider types than the beginning of the file suggests: what comes later may have a point."""
+    import pyarrow as pa
+
+    types = {}
+    for field in map(schema.field, columns):
+        empty = pa.types.is_null(field.type)
+        wide = field.name in widened and (empty or pa.types.is_integer(field.type))
+        types[field.name] = pa.float64() if wide else pa.string() if empty else field.type
+    return types
 
 
 def _names(reader: Any, file: Path) -> list[str]:
@@ -231,6 +256,10 @@ def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> Data
             return DatasetError(message, f"If it marks a missing value: 'dataset.na_values=[\"{mark[1]}\"]'")
         hint = f"Correct it, or set the type of the column: 'dataset.dtypes={{{name}: category}}'"
         return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
+    if "straddling" in message:
+        message = f"{file}: a row is longer than a megabyte, or a quoted value does not end."
+        hint = "Check that quotes are closed and that dataset.delimiter is right"
+        return DatasetError(message, f"{hint}, or hold the rows in memory: dataset.memory=resident")
     if "Expected 1 columns" in message and (sign := delimiter_of(file)).encode() in first_line(file).text:
         return DatasetError(f"{file}: {message[:200]}", _other_delimiter(sign))
     return DatasetError(f"{file}: {message[:200]}", "Check that it is a CSV file and that dataset.delimiter is right.")

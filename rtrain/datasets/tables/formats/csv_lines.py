@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.tables.categories import is_number
+from rtrain.datasets.tables.formats.byte_ranges import BREAK
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,10 +43,11 @@ def first_line(file: Path) -> FirstLine:
 
     with pa.input_stream(str(file), compression="detect") as stream:
         start = stream.read(BLOCK_BYTES)
-        while len(start) < MAX_HEADER_BYTES and b"\n" not in start.lstrip() and (more := stream.read(len(start))):
+        while len(start) < MAX_HEADER_BYTES and not BREAK.search(start.lstrip()) and (more := stream.read(len(start))):
             start += more
     lines = start.lstrip(b"\r\n")
-    return FirstLine(lines.partition(b"\n")[0].rstrip(b"\r"), start[: len(start) - len(lines)].count(b"\n") + 1)
+    num_blank = len(BREAK.findall(start[: len(start) - len(lines)]))
+    return FirstLine(BREAK.split(lines, 1)[0], num_blank + 1)
 
 
 def seems_to_be_data(schema: pa.Schema, decimal: str = ".") -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.config.files.data_files import COMPRESSED
+from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ COMPRESSED_FACTOR = 6
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """Reads JSON files with pyarrow; a piece is a file."""
+    """Reads JSON files with pyarrow."""
 
     endings: Sequence[str] = tuple(
         f"{ending}{packed}" for packed in ("", *COMPRESSED) for ending in (".jsonl", ".json", ".ndjson")
@@ -44,8 +45,7 @@ class JsonFormat:
         with _errors_named(file):
             if not _is_lines(file):
                 return _readable(_whole(file).schema)
-            with _text(file) as stream:
-                return _readable(_streamed(stream, None).schema)
+            return _readable(_suggested(file))
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return these columns of the whole file."""
@@ -62,25 +62,37 @@ class JsonFormat:
         """Return the size of the text: numbers are rarely smaller than their digits."""
         return file.stat().st_size * (COMPRESSED_FACTOR if file.suffix in COMPRESSED else 1)
 
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the file itself: a text has to be read from its beginning."""
-        return [(str(file), 0)]
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the ranges of a large file of lines; else the file itself, which has to be read from its beginning."""
+        with _errors_named(file):
+            if not is_large(file) or not _is_lines(file):
+                return [str(file)]
+            return ranges_of(file, BLOCK_BYTES, _suggested(file), lambda line: line.strip().startswith(b"{"))
 
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+    def batches(
+        self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
+    ) -> Iterator[pa.Table]:
         """Yield the rows, some megabytes of text at a time."""
         import pyarrow as pa
 
-        file = Path(piece)
-        if not _is_lines(file):
+        part = piece if isinstance(piece, ByteRange) else None
+        file = Path(part.file if part else piece)
+        if part is None and not _is_lines(file):
             yield self.read(file, columns)
             return
-        with _errors_named(file), _text(file) as stream:
-            found = _streamed(stream, None).schema  # its depth was checked when the columns were looked at first
+        with _errors_named(file):
+            found = part.schema if part else _suggested(file)
         fields = [found.field(name) for name in columns]
         schema = pa.schema([_widened(field) if field.name in widened else field for field in fields])
-        with _errors_named(file), _text(file) as stream:
+        with _errors_named(file), part.open() if part else _text(file) as stream:
             for batch in _streamed(stream, schema):
                 yield _checked(pa.Table.from_batches([batch]).select(list(columns)))
+
+
+def _suggested(file: Path) -> pa.Schema:
+    """Return the columns of lines, whose depth was checked when they were looked at first."""
+    with _text(file) as stream:
+        return _streamed(stream, None).schema
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:

@@ -44,14 +44,14 @@ class ParquetFormat:
         with _opened(file) as parquet:
             return int(parquet.metadata.num_rows) * (4 * num_columns + 4)
 
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return file and number of each row group, and the rows before it."""
+    def pieces(self, file: Path) -> list[Any]:
+        """Return file and number of each row group."""
         with _opened(file) as parquet:
-            groups = range(parquet.num_row_groups)
-            num_rows = [parquet.metadata.row_group(group).num_rows for group in groups]
-        return [((str(file), group), sum(num_rows[:group])) for group in groups]
+            return [(str(file), group) for group in range(parquet.num_row_groups)]
 
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+    def batches(
+        self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
+    ) -> Iterator[pa.Table]:
         """Yield the rows of a row group, some ten thousand at a time."""
         import pyarrow as pa
 
