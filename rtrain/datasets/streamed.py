@@ -250,20 +250,17 @@ class StreamSplit(Split):
         columns = without_keys(columns)
         return columns if chosen.all() else take(columns, chosen)
 
-    def moments(self, min_rows: int) -> Moments:
-        """Return mean and standard deviation over whole pieces, evenly spread; see ``spread``."""
+    def moments(self, max_rows: int) -> Moments:
+        """Return mean and standard deviation over whole pieces, evenly spread, of about ``max_rows`` rows."""
         moments = Moments()
-        for columns in self.chunks(self.spread(min_rows)):
+        for columns in self.chunks(self.spread(max_rows)):
             moments.add(columns["x"])
         return moments
 
-    def spread(self, min_rows: int) -> range:
-        """Return the numbers of whole pieces, evenly spread, that hold ``min_rows`` rows, or up to twice as many.
-
-        Pieces are taken to have equal numbers of rows of the split.
-        """
-        wanted = max(1, -(-len(self.pieces) * min_rows // max(self.num_rows, 1)))
-        return range(0, len(self.pieces), max(1, len(self.pieces) // wanted))
+    def spread(self, max_rows: int) -> range:
+        """Return the numbers of whole pieces, evenly spread, that hold about ``max_rows`` rows of the split."""
+        wanted = max(1, len(self.pieces) * max_rows // max(self.num_rows, 1))
+        return range(0, len(self.pieces), max(1, -(-len(self.pieces) // wanted)))
 
 
 def _changed(key: Any, there: int, counted: int) -> DatasetError:

@@ -179,11 +179,3 @@ def test_statistics_come_from_whole_pieces_spread_over_the_split():
     assert split_of(370).moments(10_000).mean == (184.5,)
     sampled = split_of(370).moments(80).mean[0]
     assert 0 < sampled < 369
-
-
-@pytest.mark.parametrize("num_pieces", [1, 2, 10, 19, 100])
-@pytest.mark.parametrize("min_rows", [1, 37, 38, 370, 600, 10_000])
-def test_statistics_look_at_as_many_rows_as_wanted_and_not_much_more(num_pieces, min_rows):
-    split = split_of(num_pieces * 37)
-    num_rows = 37 * len(split.spread(min_rows))
-    assert min(min_rows, split.num_rows) <= num_rows < 2 * min_rows + 2 * 37
