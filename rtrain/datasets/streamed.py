@@ -257,10 +257,15 @@ class StreamSplit(Split):
             moments.add(columns["x"])
         return moments
 
-    def spread(self, max_rows: int) -> range:
+    def spread(self, max_rows: int) -> list[int]:
         """Return the numbers of whole pieces, evenly spread, that hold about ``max_rows`` rows of the split."""
-        wanted = max(1, len(self.pieces) * max_rows // max(self.num_rows, 1))
-        return range(0, len(self.pieces), max(1, -(-len(self.pieces) // wanted)))
+        units = self.units()
+        wanted = max(1, len(units) * max_rows // max(self.num_rows, 1))
+        return [piece for unit in units[:: max(1, -(-len(units) // wanted))] for piece in unit]
+
+    def units(self) -> list[list[int]]:
+        """Return the numbers of the pieces, those together that ``spread`` takes together."""
+        return [[number] for number in range(len(self.pieces))]
 
 
 def _changed(key: Any, there: int, counted: int) -> DatasetError:

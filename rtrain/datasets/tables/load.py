@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     pieces, labels, deciding = _scan(table, keys, files)
     reader = TableReader(table.reading, table.spec(labels), keys)
     splits = {
-        split: StreamSplit(reader, own, row_filter, counts, reader.spec.row_bytes, conf.num_shuffle_rows)
+        split: StreamedTable(reader, own, row_filter, counts, reader.spec.row_bytes, conf.num_shuffle_rows)
         for split, (own, row_filter, counts) in _shares(pieces, deciding, keys, conf).items()
     }
     reader = _preprocessed(splits["train"], reader, conf)
@@ -178,6 +179,19 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         std=std,
     )
     return Dataset(info, splits, encoding_of(spec, task, conf.dtypes or {}))
+
+
+class StreamedTable(StreamSplit):
+    """Streamed rows of tables."""
+
+    def units(self) -> list[list[int]]:
+        """Return the ranges of each file together: until files were cut into ranges, statistics saw all of a file."""
+
+        def unit(number: int) -> tuple[Any, ...]:
+            where, _, key = self.pieces[number].key
+            return (where,) if isinstance(key, ByteRange) else (where, number)
+
+        return [list(numbers) for _, numbers in groupby(range(len(self.pieces)), unit)]
 
 
 def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> CategoryScan:

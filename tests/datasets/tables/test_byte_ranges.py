@@ -259,3 +259,13 @@ def test_a_value_of_another_type_in_a_late_range_is_named(cut, load, tmp_path):
     cut(400, 200)
     with pytest.raises(DatasetError, match=r"x\.csv: column 'y' starts with int64 values, .*'oops'"):
         load("csv", path=str(tmp_path / "x.csv"), label="y", memory="stream")
+
+
+@pytest.mark.parametrize("wanted", [1, 10, 10**6])
+def test_statistics_see_all_ranges_of_a_file_or_none(table, monkeypatch, wanted):
+    """They are those of the file as one piece, with which older versions began runs that are resumed."""
+    monkeypatch.setattr("rtrain.datasets.tables.load.STATISTICS_ROWS", wanted)
+    whole, ranges = (table(piece_bytes, normalize=True).info for piece_bytes in (ALL_IN_ONE, 800))
+    assert ranges.num_ranges > 1
+    np.testing.assert_allclose(ranges.mean, whole.mean, rtol=1e-9)
+    np.testing.assert_allclose(ranges.std, whole.std, rtol=1e-9)

@@ -240,7 +240,7 @@ def test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned(tmp_p
     assert [event.metrics["world_size"] for event in run.events()] == [2] * 5 + [1]
     assert [event.values for event in run.events()] == [{"note": "a text"}] * 6
     assert [path.name for path in run.checkpoints] == ["report-000005", "report-000006"]
-    assert set(run.manifest.checkpoints[0]["files"]) == {"rank-0", "rank-1", "events.jsonl"}
+    assert set(run.manifest.checkpoints[0]["files"]) == {"about.json", "rank-0", "rank-1", "events.jsonl"}
 
 
 @pytest.mark.slow
