@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
-from measured import Row, output_of
+import numpy as np
+from measured import PEERS, RTRAIN, Row, once, output_of
 
 
 def epochs(times: int, num_epochs: int = 20) -> Iterator[Row]:
@@ -24,6 +29,29 @@ def images(times: int, num_images: int = 5000) -> Iterator[Row]:
     PyTorch with as many persistent workers. Both sides decode by the same library."""
     for name, (ours, peer) in json.loads(output_of("images.py", times, num_images)).items():
         yield Row(f"{num_images:,} images, {name} / DataLoader", "s", ours, peer, 1.0)
+
+
+def texts(times: int, num_megabytes: int = 20) -> Iterator[Row]:
+    """The first steps of a small language model whose tokens are in the cache; the peer is the same command without."""
+    ours, peer = [], []
+    for number in range(times):
+        with TemporaryDirectory() as folder, patch.dict(os.environ, {"XDG_CACHE_HOME": folder}):
+            file = Path(folder) / "text.txt"
+            _write_text(file, num_megabytes, number)
+            command = [RTRAIN, "fit", str(PEERS / "texts.yaml"), f"dataset.path={file}", "num_workers=0"]
+            peer.append(once(command).seconds)
+            ours.append(once(command).seconds)
+    yield Row(f"language model on {num_megabytes} MB of text, second start / first", "s", ours, peer, 0.2)
+
+
+def _write_text(file: Path, num_megabytes: int, seed: int) -> None:
+    """Write lines of words that occur as often as those of a language do."""
+    draw = np.random.default_rng(seed)
+    words = np.array(["".join(draw.choice(list("etaoinshrdlu"), draw.integers(2, 9))) for _ in range(20_000)])
+    with file.open("w") as text:
+        for _ in range(num_megabytes):
+            chosen = words[np.minimum(draw.zipf(1.3, 160_000), len(words)) - 1]
+            text.writelines(f"{' '.join(line)}\n" for line in chosen.reshape(-1, 16))
 
 
 def records(times: int, num_megabytes: int = 500, seconds: int = 10) -> Iterator[Row]:

@@ -22,7 +22,7 @@ from growth import growth
 from measured import Growth, Row
 from of_processes import boosting, recovery, startup, whole
 from of_sweeps import many, sweeps
-from of_training import epochs, images, records
+from of_training import epochs, images, records, texts
 
 DOCS = Path(__file__).parents[2] / "docs"
 WHOLE_GROWTH = {
@@ -38,6 +38,7 @@ SUITES: dict[str, tuple[Callable[..., Iterator[Row | Growth]], dict[str, Any], d
     "whole": (whole, {"times": 9}, {"times": 1, "max_workers": 1}),
     "epochs": (epochs, {"times": 5}, {"times": 1, "num_epochs": 1}),
     "images": (images, {"times": 3}, {"times": 1, "num_images": 70}),
+    "texts": (texts, {"times": 3}, {"times": 1, "num_megabytes": 1}),
     "boosting": (boosting, {"times": 3}, {"times": 1, "num_rows": 1000, "num_rounds": 2}),
     "recovery": (recovery, {"times": 3}, {"times": 1}),
     "records": (records, {"times": 6}, {"times": 2, "num_megabytes": 1, "seconds": 1}),
