@@ -83,6 +83,8 @@ class Job:
 
 BASE = "trainer.model.pretrained"
 """Key of the pretrained model that the checkpoints of a plugin may lack: see ``TrainerPlugin.lacks_base``."""
+NOT_BASE = "trainer.model.config"
+"""Key of a model that is not pretrained."""
 LENGTHS = ("max_epochs", "max_steps", "num_boost_round")
 """Keys of a trainer that say how long a run is: to reach one is its usual end."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps", "decay_steps", "transition_steps")

@@ -26,7 +26,7 @@ from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.text.printable import printable
 from rtrain.trainers import registry as trainers
-from rtrain.trainers.base import BASE
+from rtrain.trainers.base import BASE, NOT_BASE
 from rtrain.trainers.registry import trainer_of
 from rtrain.trainers.trained import refuse_pickles, wrote_files
 from rtrain.training.local_copy import bring, catch_up, in_store, is_ahead, is_worked_on
@@ -206,6 +206,8 @@ def _moved(resumption: Resumption) -> Iterator[str]:
     newest = latest_checkpoint(resumption.run_dir)
     if newest is not None and trainer_of(resumption.manifest.config["trainer"]).lacks_base(newest):
         yield BASE
+        if not any(resumption.changed.get(NOT_BASE, ())):  # an empty one, which the other key takes back
+            yield NOT_BASE
 
 
 def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:

@@ -279,7 +279,7 @@ CONFIG = """\
 defaults: [{trainer: transformers}, {dataset: text}]
 dataset: {path: FOLDER/texts.tsv, label: label}
 trainer:
-  model: {config: null, pretrained: FOLDER/base}
+  model: {pretrained: FOLDER/base}
   lora: {r: 2, target_modules: [query]}
   arguments: {learning_rate: 0.01, lr_scheduler_type: constant}
   max_length: 12
@@ -304,6 +304,8 @@ def test_a_user_names_another_place_for_the_base_wherever_a_checkpoint_is_opened
         with pytest.raises(CheckpointError, match="can't be loaded") as raised:
             way(run.path)
         assert "trainer.model.pretrained=FOLDER" in raised.value.hint
+    with pytest.raises(CheckpointError, match=rf"can't be loaded from {tmp_path}/nothing: "):
+        rtrain.predict(run.path, overrides=[f"trainer.model.pretrained={tmp_path}/nothing"])
     assert rtrain.predict(run.path, overrides=moved).equals(table)
     assert equal(rtrain.load_checkpoint(run.path, moved).model.state_dict(), model.state_dict())
     with pytest.raises(ConfigError, match=rf"trainer\.model\.pretrained: there is no .* at {tmp_path}/base"):

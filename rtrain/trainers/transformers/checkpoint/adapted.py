@@ -82,5 +82,5 @@ def _another_base(checkpoint: Path, wanted: Base) -> CheckpointError:
     return CheckpointError(
         f"{checkpoint} holds adapters for the pretrained model {wanted} as it was in training: the weights that were "
         f"found are others (the sha256 was {wanted.sha256}).",
-        f"Restore it. {ELSEWHERE}",
+        f"Restore it, or {ELSEWHERE}.",
     )

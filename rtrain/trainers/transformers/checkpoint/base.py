@@ -19,8 +19,8 @@ from rtrain.trainers.base import BASE
 from rtrain.trainers.transformers.hub import commit_of
 
 FILE_NAME = "base.json"
-ELSEWHERE = f"Name a folder that has it: {BASE}=FOLDER"
-"""What to do if a base is not where it was."""
+ELSEWHERE = f"set {BASE}=FOLDER to a folder that has it"
+"""What to do about a base that is not where it was."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,9 @@ def load_stored(trained: LoadedCheckpoint) -> Any:
     else:
         model, brought = _load_base(trained, base, maker, config)
     read = LoraConfig.from_pretrained if trained.is_own else untrusted.lora_config
-    model = get_peft_model(model, read(trained.folder / "adapter"))
+    lora = read(trained.folder / "adapter")
+    lora.base_model_name_or_path = None  # peft warns of another name than the place of now
+    model = get_peft_model(model, lora)
     Adapted(model, base, brought.among(model.state_dict(keep_vars=True))).load(trained.folder)
     return model
 
@@ -93,12 +95,14 @@ def _quiet() -> Iterator[None]:
 
 
 def _missing(trained: LoadedCheckpoint, base: Base, error: Exception) -> CheckpointError:
-    problem = f"{trained.folder} holds adapters for the pretrained model {base}, which can't be loaded:"
-    if base.folder is not None:
-        return CheckpointError(f"{problem} {first_line(error)}.", f"Put it there again. {ELSEWHERE}")
+    named = trained.conf.model.pretrained
+    place = "" if named == base.pretrained else f" from {named}"
+    problem = f"{trained.folder} holds adapters for the pretrained model {base}, which can't be loaded{place}:"
+    if base.folder is not None or place:
+        return CheckpointError(f"{problem} {first_line(error).rstrip('.')}.", f"Put it back, or {ELSEWHERE}.")
     if trained.is_own:
-        why = NOT_THERE if local_only(base.pretrained) else first_line(error)
-        return CheckpointError(f"{problem} {why}.", ELSEWHERE)
+        why = NOT_THERE if local_only(base.pretrained) else first_line(error).rstrip(".")
+        return CheckpointError(f"{problem} {why}.", f"Download it, or {ELSEWHERE}.")
     commit = [] if base.revision is None else ["--revision", base.revision]
     get = join(["hf", "download", base.pretrained, *commit])
     why = "it was not downloaded before, and another account wrote the checkpoint"
