@@ -127,7 +127,7 @@ def _heads(conf: Conf, info: DatasetInfo) -> dict[str, Any]:
 
 def build_model(
     conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = False, revision: str | None = None
-) -> tuple[Any, dict[str, Tensor]]:
+) -> tuple[Any, list[Tensor]]:
     """Return the model, with adapters around it if the config wants some, and its weights that are a pretrained one's.
 
     Args:
@@ -156,7 +156,7 @@ def build_model(
         model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     if conf.lora is not None:
         model = _with_adapters(model, conf.lora, task_of(conf, info))
-    return model, brought.among(model.state_dict(keep_vars=True))
+    return model, list(brought.among(model.state_dict(keep_vars=True)).values())
 
 
 def _without_adapters(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ class Adapted:
     Args:
         model: With adapters, on its device.
         base: The pretrained model below; None if there is none.
-        lent: Its weights in the model, by their names there.
+        lent: Its weights in the model; none for a model that only loads.
     """
 
-    def __init__(self, model: Any, base: Base | None, lent: Mapping[str, Tensor]) -> None:
+    def __init__(self, model: Any, base: Base | None = None, lent: Iterable[Tensor] = ()) -> None:
         self._model, self._base = model, base
-        self._lent = Unchanged(lent.values())
+        self._lent = Unchanged(lent)
         self._digests: dict[frozenset[str], str] = {}
 
     def kept(self) -> tuple[dict[str, Tensor], Base | None]:
@@ -63,7 +63,7 @@ class Adapted:
         state = self._model.state_dict(keep_vars=True)
         held = {id(one) for name, one in state.items() if name in stored}
         rest = {name: one for name, one in state.items() if id(one) not in held}
-        if self._lent.among(rest).keys() != rest.keys() or self._digest(rest) != wanted.sha256:
+        if self._digest(rest) != wanted.sha256:
             raise _another_base(checkpoint, wanted)
         unexpected = self._model.load_state_dict(stored, strict=False).unexpected_keys
         if unexpected:
@@ -71,8 +71,8 @@ class Adapted:
 
     def _load_all(self, file: Path) -> None:
         """Take all weights of a file. Those that are not what the base has are not the base's from then on."""
-        stored, state = load_file(file), self._model.state_dict(keep_vars=True)
-        lent = self._lent.among(state)
+        lent = self._lent.among(self._model.state_dict(keep_vars=True))
+        stored = load_file(file) if lent else {}
         same = [one for name, one in lent.items() if name in stored and torch.equal(one.detach().cpu(), stored[name])]
         load_model(self._model, str(file))
         self._lent = Unchanged(same)

@@ -16,7 +16,7 @@ from rtrain.trainers.trained import TRUST, LoadedCheckpoint
 from rtrain.trainers.transformers import untrusted
 from rtrain.trainers.transformers.build import auto_class, load_pretrained, task_of
 from rtrain.trainers.transformers.checkpoint.adapted import Adapted
-from rtrain.trainers.transformers.checkpoint.base import ELSEWHERE, Base, Unchanged, read_base
+from rtrain.trainers.transformers.checkpoint.base import ELSEWHERE, Base, read_base
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.hub import NOT_THERE, at_revision, local_only
 from rtrain.trainers.transformers.learner import WEIGHTS
@@ -37,16 +37,16 @@ def load_stored(trained: LoadedCheckpoint) -> Any:
         return model
     from peft import LoraConfig, get_peft_model
 
-    base, brought = read_base(trained.folder), Unchanged(())
+    base = read_base(trained.folder)
     if base is None:
         model = maker.from_config(config, trust_remote_code=False)
     else:
-        model, brought = _load_base(trained, base, maker, config)
+        model = _load_base(trained, base, maker, config)
     read = LoraConfig.from_pretrained if trained.is_own else untrusted.lora_config
     lora = read(trained.folder / "adapter")
     lora.base_model_name_or_path = None  # peft warns of another name than the place of now
     model = get_peft_model(model, lora)
-    Adapted(model, base, brought.among(model.state_dict(keep_vars=True))).load(trained.folder)
+    Adapted(model).load(trained.folder)
     return model
 
 
@@ -63,8 +63,8 @@ def _config(trained: LoadedCheckpoint) -> Any:
     return config
 
 
-def _load_base(trained: LoadedCheckpoint, base: Base, maker: Any, config: Any) -> tuple[Any, Unchanged]:
-    """Return the pretrained model below the adapters of a checkpoint, and its weights.
+def _load_base(trained: LoadedCheckpoint, base: Base, maker: Any, config: Any) -> Any:
+    """Return the pretrained model below the adapters of a checkpoint.
 
     Nothing is downloaded for a checkpoint of another account, and only safetensors are read.
 
@@ -76,9 +76,9 @@ def _load_base(trained: LoadedCheckpoint, base: Base, maker: Any, config: Any) -
         place, revision = base.place(trained.conf.model.pretrained)
         with _quiet():
             if trained.is_own:
-                return load_pretrained(maker, place, **options, **at_revision(revision), **local_only(place))
+                return load_pretrained(maker, place, **options, **at_revision(revision), **local_only(place))[0]
             with untrusted.plain_weights(place, revision, config) as folder:
-                return load_pretrained(maker, folder, **options, use_safetensors=True)
+                return load_pretrained(maker, folder, **options, use_safetensors=True)[0]
     except (OSError, ValueError, SafetensorError) as error:
         raise _missing(trained, base, error) from error
 
