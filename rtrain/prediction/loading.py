@@ -12,9 +12,10 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.opened_model import open_model
+from rtrain.trainers.base import BASE
 from rtrain.trainers.trained import Predictor
 
-FOLLOWED = ("trainer.predictor", "scaling.use_gpu")
+FOLLOWED = ("trainer.predictor", BASE, "scaling.use_gpu")
 """Keys that a checkpoint is loaded by."""
 
 

@@ -22,6 +22,7 @@ from rtrain.prediction.scoring import Model
 from rtrain.prediction.untrusted import check_untrusted
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
+from rtrain.trainers.base import BASE
 from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.trainers.trained import (
     CheckpointMetadata,
@@ -73,6 +74,8 @@ def open_model(
     folder = find_checkpoint(Path(place), checkpoint)
     check_whole(folder)
     about = read_about(folder)
+    if BASE in words and not trainer_of(about.trainer).lacks_base(folder):
+        raise ConfigError(f"{words[BASE]} has no effect: {folder} holds the whole model.", "Leave it out.")
     overrides = [word for one in overrides for word in _rows_of(one, about)]
     info = UNKNOWN if about.info is None or about.info.parts else about.info
     if info is UNKNOWN and needs_rows:
@@ -114,7 +117,7 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
         word, key = overrides[one.origin], one.key.replace("/", ".")
         if "=" not in word and kind_of(word) is not None:
             key = "dataset.path"
-        if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
+        if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL) and key != BASE:
             message = f"{word}: predictions use only dataset.*, scaling.* and cluster.*."
             raise ConfigError(
                 message, "The model can't be changed; for a train loop, trainer.predictor sets the predictor."

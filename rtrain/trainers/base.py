@@ -81,6 +81,10 @@ class Job:
         return Worker(**{**of_job, **place})
 
 
+BASE = "trainer.model.pretrained"
+"""Key of the pretrained model that the checkpoints of a plugin may lack: see ``TrainerPlugin.lacks_base``."""
+NOT_BASE = "trainer.model.config"
+"""Key of a model that is not pretrained."""
 LENGTHS = ("max_epochs", "max_steps", "num_boost_round")
 """Keys of a trainer that say how long a run is: to reach one is its usual end."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps", "decay_steps", "transition_steps")
@@ -183,6 +187,16 @@ class TrainerPlugin:
         """
         predictor: Predictor = self.part("predictor").load_predictor(trained, device)
         return predictor
+
+    def lacks_base(self, checkpoint: Path) -> bool:
+        """Return whether a checkpoint lacks the pretrained model that it builds on: that of the key ``BASE``.
+
+        Whoever loads such a checkpoint may name another place where that model is now; the plugin compares its weights.
+
+        Args:
+            checkpoint: Its folder, which this plugin wrote.
+        """
+        return False
 
     def brings_rows(self, conf: Mapping[str, Any]) -> bool:
         """Return whether a config without ``dataset`` has rows to evaluate on in its section ``trainer``, ``conf``."""

@@ -17,7 +17,7 @@ from rtrain.config.targets.moved import with_names_of_now
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
-from rtrain.runs.checkpoints import all_checkpoints
+from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, read_manifest
@@ -26,6 +26,7 @@ from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.text.printable import printable
 from rtrain.trainers import registry as trainers
+from rtrain.trainers.base import BASE, NOT_BASE
 from rtrain.trainers.registry import trainer_of
 from rtrain.trainers.trained import refuse_pickles, wrote_files
 from rtrain.training.local_copy import bring, catch_up, in_store, is_ahead, is_worked_on
@@ -126,7 +127,8 @@ def find_resumption(
         wanted = Path(resume)
     if wanted is not None:
         catch_up(wanted, composed.conf.run.storage, notice)
-        found = _checked(_open(wanted, composed), may_change)
+        opened = _open(wanted, composed)
+        found = _checked(opened, {*may_change, *_moved(opened)})
     elif resume == "never":
         _check_free(composed.run_dir)
         return None
@@ -202,6 +204,15 @@ def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
     if section == "datasets":
         return rest.partition(".")[2].partition(".")[0] in READ_FROM
     return section in FREE or (section == "trainer" and rest.partition(".")[0] in resumable)
+
+
+def _moved(resumption: Resumption) -> Iterator[str]:
+    """Yield the key of a pretrained model that the checkpoints lack: its weights are compared, wherever they are."""
+    newest = latest_checkpoint(resumption.run_dir)
+    if newest is not None and trainer_of(resumption.manifest.config["trainer"]).lacks_base(newest):
+        yield BASE
+        if not any(resumption.changed.get(NOT_BASE, ())):  # an empty one, which the other key takes back
+            yield NOT_BASE
 
 
 def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
+from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
@@ -17,8 +19,9 @@ from rtrain.config.did_you_mean import closest, nearest_or_all, there_are, to_tr
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TargetError, first_line
+from rtrain.trainers.transformers.checkpoint.base import Unchanged
 from rtrain.trainers.transformers.config import Conf
-from rtrain.trainers.transformers.hub import NOT_THERE, is_reachable, local_only
+from rtrain.trainers.transformers.hub import NOT_THERE, at_revision, is_reachable, local_only
 from rtrain.trainers.transformers.tokens import SPECIAL
 
 CLASSES = {
@@ -122,30 +125,23 @@ def _heads(conf: Conf, info: DatasetInfo) -> dict[str, Any]:
     }
 
 
-def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = False) -> Any:
-    """Return the model, with adapters around it if the config wants some.
+def build_model(
+    conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = False, revision: str | None = None
+) -> tuple[Any, list[Tensor]]:
+    """Return the model, with adapters around it if the config wants some, and its weights that are a pretrained one's.
 
     Args:
         conf: Names it.
         info: The dataset.
         tokenizer: Made before, or None.
         empty: Leave out the trained weights.
+        revision: Commit of the pretrained model on the hub; None: the newest.
 
     Raises:
         ConfigError: There is no such model, or it has nothing that adapters can be put around.
     """
-    task = task_of(conf, info)
-    maker = auto_class(task)
-    options = {"trust_remote_code": False, **_heads(conf, info), **local_only(conf.model.pretrained)}
     try:
-        if conf.model.pretrained is None:
-            model = maker.from_config(model_config(conf, info, tokenizer))
-        elif empty:
-            model = maker.from_config(AutoConfig.from_pretrained(conf.model.pretrained, **options))
-        else:
-            model = maker.from_pretrained(
-                conf.model.pretrained, ignore_mismatched_sizes=True, dtype=torch.float32, **options
-            )
+        model, brought = _without_adapters(conf, info, tokenizer, empty=empty, revision=revision)
     except (OSError, ValueError) as error:
         raise ConfigError(f"trainer.model: {_plain(error, conf)}") from error
     if model.config.is_encoder_decoder:
@@ -158,7 +154,45 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = 
     if tokenizer is not None:
         # Heads of decoders predict at the last token that is not this one; most decoders come without any.
         model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
-    return model if conf.lora is None else _with_adapters(model, conf.lora, task)
+    if conf.lora is not None:
+        model = _with_adapters(model, conf.lora, task_of(conf, info))
+    return model, list(brought.among(model.state_dict(keep_vars=True)).values())
+
+
+def _without_adapters(
+    conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool, revision: str | None
+) -> tuple[Any, Unchanged]:
+    """Return the model, and those of its weights that a pretrained one brought."""
+    maker, name = auto_class(task_of(conf, info)), conf.model.pretrained
+    if name is None:
+        return maker.from_config(model_config(conf, info, tokenizer)), Unchanged(())
+    options = {"trust_remote_code": False, **_heads(conf, info), **local_only(name)}
+    if empty:
+        return maker.from_config(AutoConfig.from_pretrained(name, **options)), Unchanged(())
+    return load_pretrained(maker, name, **options, **at_revision(revision))
+
+
+def load_pretrained(maker: Any, place: str | Path, **options: Any) -> tuple[Any, Unchanged]:
+    """Return a pretrained model, and those of its weights that it brought; the others are new, and random.
+
+    Args:
+        maker: Class that builds it.
+        place: Folder, or name on the hub.
+        options: Of ``from_pretrained``.
+    """
+    model, told = maker.from_pretrained(
+        place,
+        ignore_mismatched_sizes=True,
+        dtype=torch.float32,
+        output_loading_info=True,
+        **options,
+    )
+    new = {*told["missing_keys"], *(name for name, *_ in told["mismatched_keys"])}
+    untold = [*(model._keys_to_ignore_on_load_missing or ())]  # patterns; whether these were there is not told
+    named = dict(model.named_parameters(remove_duplicate=False))
+    new |= {name for name in named if any(re.search(pattern, name) for pattern in untold)}
+    random = {id(named[name]) for name in new & named.keys()}
+    return model, Unchanged(one for one in named.values() if id(one) not in random)
 
 
 def _plain(error: Exception, conf: Conf) -> str:

@@ -28,3 +28,16 @@ def is_reachable() -> bool:
 def local_only(name: str | None) -> dict[str, bool]:
     """Return the option of the library that finds what was downloaded before alone, where ``name`` can't be fetched."""
     return {} if name is None or Path(name).is_dir() or is_reachable() else {"local_files_only": True}
+
+
+def commit_of(name: str) -> str | None:
+    """Return the commit of a model that was downloaded from the hub; None if the library's cache doesn't know it."""
+    from huggingface_hub import try_to_load_from_cache
+
+    file = try_to_load_from_cache(name, "config.json")
+    return Path(file).parent.name if isinstance(file, str) else None
+
+
+def at_revision(commit: str | None) -> dict[str, str]:
+    """Return the option of the library that takes a commit; without one, the newest is taken."""
+    return {} if commit is None else {"revision": commit}

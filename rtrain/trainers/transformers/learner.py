@@ -26,14 +26,18 @@ from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager, save_tensors
 from rtrain.trainers.torch.optimization.finite import are_finite, non_finite, weights_of
 from rtrain.trainers.torch.ranks import TorchRanks
+from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
 from rtrain.trainers.transformers.callbacks import CALLBACK_TYPES, OfTransformers, shown_arguments
+from rtrain.trainers.transformers.checkpoint import adapted
+from rtrain.trainers.transformers.checkpoint.adapted import Adapted
+from rtrain.trainers.transformers.checkpoint.base import Base, read_base
 from rtrain.trainers.transformers.inputs import Inputs
 from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
 
-WEIGHTS, ADAPTED, TRAINING = "model.safetensors", "adapted.safetensors", "training.pt"
+WEIGHTS, TRAINING = "model.safetensors", "training.pt"
 
 
 class TransformersLearner(Learner):
@@ -44,7 +48,9 @@ class TransformersLearner(Learner):
         self._conf, self._info, self._ranks, self._seed = conf, info, ranks, worker.run.seed
         self._args = make_arguments(conf.arguments, type(conf))
         self._tokenizer, self._task = tokenizer, task_of(conf, info)
-        self.model = build_model(conf, info, tokenizer).to(ranks.device)
+        revision, pretrained = _revision(worker), conf.model.pretrained
+        self.model, lent = build_model(conf, info, tokenizer, revision=revision)
+        self.model.to(ranks.device)
         if self._args.gradient_checkpointing:
             self.model.gradient_checkpointing_enable(self._args.gradient_checkpointing_kwargs)
             self.model.enable_input_require_grads()
@@ -57,6 +63,8 @@ class TransformersLearner(Learner):
         self._worker = worker
         self._stager, self._skips = Stager(), worker.run.failure.nan_loss == "skip"
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
+        base = None if pretrained is None else Base.of(pretrained, revision)
+        self._adapted = None if conf.lora is None else Adapted(self.model, base, lent)
 
     def _distributed(self) -> DistributedDataParallel:
         return DistributedDataParallel(
@@ -188,11 +196,14 @@ class TransformersLearner(Learner):
     def snapshot(self) -> Writer:
         """Copy what goes into a folder that transformers can open, and the optimizer next to it."""
         training = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
-        weights, training = self._stager.take((self.model.state_dict(), training))
+        kept, base = (self.model.state_dict(), None) if self._adapted is None else self._adapted.kept()
+        weights, training = self._stager.take((kept, training))
         merged = copy.deepcopy(self.model) if self._conf.merge_lora else None
 
         def write(folder: Path) -> None:
             self._write_model(folder, weights)
+            if base is not None:
+                base.write(folder)
             if merged is not None:
                 merged.merge_and_unload().save_pretrained(folder / "merged")
                 self._write_tokenizer(folder / "merged")
@@ -204,13 +215,13 @@ class TransformersLearner(Learner):
         """Write config, tokenizer and weights; adapters in ``adapter/``, as peft does."""
         self._write_tokenizer(folder)
         self.model.config.save_pretrained(folder)
-        if self._conf.lora is None:
+        if self._adapted is None:
             # Of weights that two parts share, the one that every model of the family has, and not its head alone.
             tied = self.model.all_tied_weights_keys
             named = {name: one for name, one in weights.items() if name not in tied}
             save_file(named, str(folder / WEIGHTS), metadata={"format": "pt"})
         else:
-            save_tensors(weights, folder / ADAPTED, metadata={"format": "pt"})
+            save_tensors(weights, folder / adapted.FILE_NAME, metadata={"format": "pt"})
             self.model.save_pretrained(folder / "adapter", safe_serialization=True, state_dict=weights)
 
     def _write_tokenizer(self, folder: Path) -> None:
@@ -219,7 +230,7 @@ class TransformersLearner(Learner):
 
     def load(self, folder: Path) -> None:
         """Take everything from a checkpoint; executes nothing that is in it."""
-        load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
+        self.load_weights(folder)
         # The optimizer sends each tensor where it needs it; numbers of steps stay in main memory.
         state = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
         self._optimizer.load_state_dict(checked_state(self._optimizer, state["optimizer"]))
@@ -227,7 +238,10 @@ class TransformersLearner(Learner):
 
     def load_weights(self, folder: Path) -> None:
         """Take the weights, adapters included."""
-        load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
+        if self._adapted is None:
+            load_model(self.model, str(folder / WEIGHTS))
+        else:
+            self._adapted.load(folder)
 
     def describe(self) -> Mapping[str, Any]:
         """Return device, threads and the size of the model."""
@@ -242,6 +256,19 @@ class TransformersLearner(Learner):
     def learning_rate(self) -> float:
         """Return the learning rate of the next step."""
         return float(self._schedule.get_last_lr()[0])
+
+
+def _revision(worker: Worker) -> str | None:
+    """Return the commit of the pretrained model on the hub that the run's first weights belong to; None: the newest.
+
+    A checkpoint chooses none if another account may have written its files.
+    """
+    resumed, folder = worker.resume_dir(), worker.resume_dir() or worker.init_dir()
+    base = None if folder is None else read_base(folder)
+    if folder is None or base is None or base.pretrained != worker.conf.model.pretrained:
+        return None
+    own = worker.resumes_own if resumed is not None else wrote_files(folder)
+    return base.revision if own else None
 
 
 def _weight(batch: Batch, target: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rtrain.trainers.base import Job
@@ -38,6 +39,12 @@ class Plugin(EpochsPlugin):
 
         info = dataset_of(job, such_as="text")
         return reported_metrics(job.conf.trainer.evaluate_split, info)
+
+    def lacks_base(self, checkpoint: Path) -> bool:
+        """Return whether the checkpoint names its base."""
+        from rtrain.trainers.transformers.checkpoint.base import FILE_NAME
+
+        return (checkpoint / FILE_NAME).is_file()
 
     def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_model
 from torch.nn import functional
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.trained import LoadedCheckpoint
 from rtrain.trainers.transformers import untrusted
-from rtrain.trainers.transformers.build import auto_class, task_of
+from rtrain.trainers.transformers.build import task_of
+from rtrain.trainers.transformers.checkpoint.stored_model import load_stored
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.inputs import Inputs
-from rtrain.trainers.transformers.learner import ADAPTED, WEIGHTS
 from rtrain.trainers.transformers.tokens import IGNORED, encoded, first_tokens, load_tokenizer, tokenize
 
 
@@ -118,20 +117,8 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """
     conf: Conf = trained.conf
     folder, info = trained.folder, trained.info
-    from transformers import AutoConfig
-
     try:
-        own = trained.is_own
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False) if own else untrusted.load_config(folder)
-        if "/" in str(config._attn_implementation):
-            raise CheckpointError(f"{folder}/config.json requires code from the hub: {config._attn_implementation}.")
-        model = auto_class(task_of(conf, info)).from_config(config, trust_remote_code=False)
-        if conf.lora is not None:
-            from peft import LoraConfig, get_peft_model
-
-            read = LoraConfig.from_pretrained if trained.is_own else untrusted.lora_config
-            model = get_peft_model(model, read(folder / "adapter"))
-        load_model(model, str(folder / (WEIGHTS if conf.lora is None else ADAPTED)))
+        model = load_stored(trained)
     except (OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder} does not contain the model: {error}") from error
     tokenizer = None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from huggingface_hub import snapshot_download
 from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
 
 from rtrain.errors import CheckpointError
@@ -31,6 +34,9 @@ UNWANTED = (
     "gguf",
     "adapter",
     "configuration_files",
+    "transformers_weights",
+    "fusion_config",
+    "distributed_config",
 )
 """Parts of the names of keys that ask for code, other files or other libraries."""
 WAYS = (None, "eager", "sdpa", "flex_attention", "grouped_mm", "batched_mm")
@@ -116,6 +122,29 @@ def lora_config(folder: Path) -> Any:
             )
             raise CheckpointError(message, TRUST)
     return LoraConfig(**{key: stored[key] for key in LORA_KEYS & stored.keys() if key != "peft_type"})
+
+
+@contextmanager
+def plain_weights(place: str, revision: str | None, config: Any) -> Iterator[Path]:
+    """Yield a folder with the safetensors of a pretrained model that is on this machine, and with no other file of it.
+
+    Args:
+        place: Folder, or name on the hub.
+        revision: Its commit there.
+        config: What was checked, for which they are.
+
+    Raises:
+        OSError, ValueError: It was not downloaded.
+    """
+    folder = Path(place)
+    if not folder.is_dir():
+        folder = Path(snapshot_download(place, revision=revision, local_files_only=True))
+    with TemporaryDirectory() as scratch:
+        config.save_pretrained(scratch)
+        for file in folder.glob("model*.safetensors*"):
+            if file.is_file():
+                (Path(scratch) / file.name).symlink_to(file.absolute())
+        yield Path(scratch)
 
 
 def _texts(value: Any) -> list[Any]:

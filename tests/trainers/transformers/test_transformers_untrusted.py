@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attacks import watched
+from attacks import pickles, watched
+from pretrained_models import adapting, pretrained
 from transformers import CONFIG_MAPPING
 from transformers_runs import dataset, fit, make_conf
 
@@ -192,3 +193,72 @@ def test_files_of_another_kind_are_told(trained, tmp_path, name, text):
 
 def test_listed_models_exist():
     assert not MODEL_TYPES - set(CONFIG_MAPPING)
+
+
+@pytest.fixture
+def adapters(tmp_path):
+    """A checkpoint of adapters on a pretrained model, as somebody else's, and what it predicts."""
+    data, conf = adapting("causal-lm", pretrained(tmp_path / "base", "gpt2"), max_steps=1)
+    fit(tmp_path / "run", conf, data)
+    own, x = newest(tmp_path / "run", conf, data), data.splits["val"].columns["x"]
+    return stolen(own, tmp_path), x, load_predictor(own).predict(x)
+
+
+def test_adapters_of_somebody_else_read_numbers_of_their_base_alone(adapters, tmp_path, monkeypatch):
+    found, x, before = adapters
+    base, scratch = tmp_path / "base", tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    (base / "evil.py").write_text("raise SystemExit\n")
+    change(base / "config.json", auto_map={"AutoModelForCausalLM": "evil.Net"}, model_type="evil")
+    change(base / "generation_config.json", custom_generate="evil")
+    adapter = {"base_model_name_or_path": "evil/repository", "peft_type": "LORA"}
+    (base / "adapter_config.json").write_text(json.dumps(adapter))
+    (base / "pytorch_model.bin").write_bytes(next(pickles(1, f"touch {tmp_path}/it-ran")))
+    with watched() as events:
+        predicted = load_predictor(found).predict(x)
+    np.testing.assert_array_equal(predicted, before)
+    assert not [event for event in events if str(scratch) not in event]
+    assert not list(scratch.iterdir())
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_a_base_of_pickles_is_not_opened_for_somebody_else(adapters, tmp_path):
+    found, _, _ = adapters
+    (tmp_path / "base" / "model.safetensors").unlink()
+    (tmp_path / "base" / "pytorch_model.bin").write_bytes(next(pickles(1, f"touch {tmp_path}/it-ran")))
+    with watched() as events, pytest.raises(CheckpointError, match="can't be loaded"):
+        load_predictor(found)
+    assert not [event for event in events if event.startswith(("pickle", "socket", "subprocess", "os."))]
+
+
+@pytest.mark.parametrize("name", ["evil/repository", "../../evil", "http://127.0.0.1:1/evil", "evil"])
+def test_nothing_is_downloaded_for_somebody_else(adapters, name):
+    found, _, _ = adapters
+    change(found.folder / "base.json", pretrained=name, folder=None, revision="0" * 40)
+    for named in (name, "evil/other"):  # what the config says is of the same hand
+        there = replace(found, conf=replace(found.conf, model=replace(found.conf.model, pretrained=named)))
+        with watched() as events, pytest.raises(CheckpointError) as raised:
+            load_predictor(there)
+        assert not [event for event in events if event.startswith(("socket", "urllib"))]
+        assert raised.value.hint is not None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"sha256": "0" * 64}, {"sha256": 3}, {"folder": 3}, {"pretrained": None}],
+    ids=str,
+)
+def test_a_base_that_is_named_wrongly_is_told(adapters, values):
+    found, _, _ = adapters
+    change(found.folder / "base.json", **values)
+    with pytest.raises(CheckpointError):
+        load_predictor(found)
+
+
+@pytest.mark.parametrize("key", ["transformers_weights", "fusion_config", "distributed_config"])
+def test_a_configuration_chooses_no_files_and_patches(adapters, key):
+    found, _, _ = adapters
+    change(found.folder / "config.json", **{key: {"evil": True}})
+    with pytest.raises(CheckpointError, match=key):
+        load_predictor(found)
