@@ -44,6 +44,11 @@ ASSUMED = {
         words={
             "torchvision.transforms.v2.RandomCrop, size: 32, padding: 4": "torch.nn.Identity",
             "torchvision.transforms.v2.CenterCrop, size: 32": "torch.nn.Identity",
+            "torchvision.transforms.v2.RandomResizedCrop, size: 224": "torch.nn.AdaptiveAvgPool2d, output_size: 8",
+            "torchvision.transforms.v2.RandomHorizontalFlip": "torch.nn.Identity",
+            "torchvision.transforms.v2.Resize, size: 256": "torch.nn.AdaptiveAvgPool2d, output_size: 9",
+            "torchvision.transforms.v2.CenterCrop, size: 224": "torch.nn.AdaptiveAvgPool2d, output_size: 8",
+            "photos": str(ROOT / "recipes" / "image-folder" / "images"),
         },
         base="[resnet]",
     ),
@@ -120,6 +125,14 @@ SCREEN = "a picture of a terminal"
 INSTALLS = "installs packages, as `make` does"
 DEEPSPEED = "DeepSpeed is not among the packages of the tests"
 NOT_RUN: dict[str, dict[str, str]] = {
+    "docs/trainers/transformers.md": {
+        "rtrain predict RUN new.csv -o out.csv trainer.model.pretrained=/models/base": (
+            "needs a pretrained model: tests/trainers/transformers/test_transformers_base.py"
+        ),
+        "rtrain resume RUN trainer.model.pretrained=/models/base": (
+            "needs a pretrained model: tests/trainers/transformers/test_transformers_base.py"
+        ),
+    },
     "docs/architecture.md": {"config": FOLDERS},
     "docs/contributing.md": {".venv/bin/pytest tests/datasets -n 2 --dist loadfile": "runs other tests"},
     "docs/export.md": {

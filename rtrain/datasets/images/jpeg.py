@@ -14,7 +14,7 @@ PLAIN = ("YCbCr", "Gray")
 """What a file may hold for both to make the same of it; Pillow knows more kinds."""
 BEGINNING = b"\xff\xd8\xff"
 REDUCED = 2
-"""How often a smaller size has to fit into an image for Pillow to decode it at half of its own or less."""
+"""How often a smaller size has to fit into an image for Pillow to decode half of its height and width or less."""
 
 
 def decode_jpeg(content: str | bytes, size: tuple[int, int] | None, channels: int) -> np.ndarray | None:

@@ -107,7 +107,7 @@ def _kept(folder: Path, arrays: Arrays) -> Arrays:
 
 
 def _write(folder: Path, arrays: Arrays) -> None:
-    """Write a folder that is there whole or not at all."""
+    """Write a folder, which appears complete or not at all."""
     temporary = folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)  # left by a process that was killed
     temporary.mkdir(mode=0o700)

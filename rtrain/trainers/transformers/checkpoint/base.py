@@ -63,7 +63,7 @@ class Base:
             pretrained: ``trainer.model.pretrained`` of now, which may name another place.
 
         Raises:
-            FileNotFoundError: It was a folder, which is gone. No model of that name on the hub is taken for it.
+            FileNotFoundError: It was a folder, which is gone. A model of that name on the hub may be another one.
         """
         if pretrained is not None and pretrained != self.pretrained:
             return pretrained, None

@@ -26,7 +26,7 @@ def load_stored(trained: LoadedCheckpoint) -> Any:
     """Return the model with its weights, and with its adapters around it.
 
     Raises:
-        CheckpointError: Its base is not there, or has changed; or its configuration asks for code.
+        CheckpointError: Its base does not exist, or has changed; or its configuration asks for code.
         OSError, ValueError, RuntimeError: The weights are not there, or don't fit the model.
     """
     conf: Conf = trained.conf
@@ -69,7 +69,7 @@ def _load_base(trained: LoadedCheckpoint, base: Base, maker: Any, config: Any) -
     Nothing is downloaded for a checkpoint of another account, and only safetensors are read.
 
     Raises:
-        CheckpointError: It is not there.
+        CheckpointError: It does not exist.
     """
     options = {"config": config, "trust_remote_code": False}
     try:
