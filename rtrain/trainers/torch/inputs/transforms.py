@@ -16,7 +16,7 @@ from torch import Tensor
 from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.importing import raised_at
 from rtrain.config.value_types.auto import AUTO
-from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, IndexedSplit, ResidentSplit, Split, share_of
+from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, IndexedSplit, ResidentSplit, Split, share_of, take_rows
 from rtrain.datasets.images.conf import ORIGINAL
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import ConfigError
@@ -62,6 +62,7 @@ class RowwiseLoader(TensorLoader):
 
     def _hold(self, split: ResidentSplit) -> None:
         """Leave the rows where they are: they have to be transformed before they are put on the device."""
+        self.as_described(take_rows(split.columns, slice(0), 0))
 
     def steps(self, plan: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
