@@ -8,9 +8,9 @@ import secrets
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,6 @@ class Cluster:
     """Total resources of each node."""
     shared: bool = False
     """Other runs train there at the same time: each worker has the cores that it reserves, and no more."""
-    at_end: list[Callable[[], None]] = field(default_factory=list)
-    """Called before this process leaves it, in another thread than the main one, where no signal interrupts them."""
 
 
 class StartingCluster:
@@ -62,7 +60,6 @@ class StartingCluster:
         self._ready, self._over = threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._session: RaySession | None = None
-        self._at_end: list[Callable[[], None]] = []
         self._address = conf.address or os.environ.get("RAY_ADDRESS")
         wait_for_left(conf.start_timeout_seconds)
         self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
@@ -90,9 +87,6 @@ class StartingCluster:
         finally:
             self._ready.set()
         self._over.wait()
-        if self._error is None:
-            for leave in self._at_end:
-                leave()
         if self._error is None and not self._was_connected:
             sys.modules["ray"].shutdown()
         if self._session is not None:
@@ -141,7 +135,7 @@ class StartingCluster:
         nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
         if not nodes:
             raise NotEnoughResourcesError(f"{where} has no live node.")
-        return Cluster(own=self.own, nodes=nodes, at_end=self._at_end)
+        return Cluster(own=self.own, nodes=nodes)
 
     def close(self) -> None:
         """Disconnect; shut the cluster down if it is rtrain's own. One that never answered is not waited for."""

@@ -71,8 +71,8 @@ class Training:
             rank = 0 if what == "rank 0" else rng.randint(0, 1)
             (run_dir,) = run_dirs(self.folder)
             return Run.load(run_dir).manifest.workers[str(rank)]["pid"]
-        assert what == "raylet"
-        return named(self.process.pid, "raylet/raylet")[0]
+        words = {"controller": "Controller", "raylet": "raylet/raylet"}[what]
+        return named(self.process.pid, words)[0]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def training(tmp_path):
     one.end()
 
 
-@pytest.mark.parametrize("what", ["worker", "rank 0"])
+@pytest.mark.parametrize("what", ["worker", "rank 0", "controller"])
 def test_a_killed_process_is_replaced(training, reference, what, seed):
     rng = random.Random(seed)
     until_trained(training.folder, rng.randint(2, 15 * STEPS_PER_EPOCH))

@@ -49,7 +49,6 @@ def train_on_ray(
         RunDirError: What they sent can't be written.
     """
     group = group or Group(secrets.token_hex(8))
-    cluster.at_end.append(group.leave)
     attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
     channel = DriverChannel(group.name, lambda record, _: attempts.accept(record))
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
@@ -154,7 +153,6 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
-        asks_controller=getattr(conf.trainer, "train_loop", None) is not None,
         **arguments,
     )
 
