@@ -6,6 +6,7 @@ import re
 
 from rtrain.config.compose.aliases import GROUPS
 from rtrain.config.compose.request import Request
+from rtrain.config.compose.sources.store import SCHEMA_GROUP
 from rtrain.config.diagnostics.diagnostic import Diagnostic
 from rtrain.config.diagnostics.screen import FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
@@ -37,6 +38,24 @@ class DefaultsLists:
         place = place or self.places.word_in(primary, group.rpartition("/")[2])
         message = f"two defaults lists choose different options for '{group}'"
         return Diagnostic(message, place, None, None, f"write: - override /{group}: ...")
+
+    def two_types(self, config: str, cause: Exception) -> Diagnostic | None:
+        """Explain a section whose ``type`` a file sets, while a defaults list has chosen another one.
+
+        Args:
+            config: The schema that does not fit.
+            cause: Why.
+        """
+        found = re.fullmatch(rf"{SCHEMA_GROUP}/(\w+)/(\w+)", config)
+        place = None if found is None else self.places.of(f"{found[1]}.type")
+        if found is None or "is not a subclass of" not in str(cause) or not isinstance(place, FileLocation):
+            return None
+        section, chosen = found.groups()
+        entry = self.places.of_choice(section)
+        is_own = entry is not None and entry.file == place.file
+        message = f"{section}.type is {place.value}, but the defaults list chooses '{section}: {chosen}'"
+        entry_of_now = f"- {'' if is_own else 'override '}{section}: {place.value}"
+        return Diagnostic(message, place, note=f"choose it in the defaults list, {entry_of_now}, and remove the type")
 
     def bad(self, match: re.Match[str], error: Exception) -> Diagnostic:
         """Explain an entry that is none, or at the wrong place."""

@@ -210,6 +210,8 @@ class _Explainer:
         cause = omegaconf_error(error)
         if cause is None:
             return Diagnostic(plain_words(str(error)))
+        if (twice := self.lists.two_types(match[1], cause)) is not None:
+            return twice
         section = re.search(r"is not a subclass of (\w+)", str(cause))
         key = cause.full_key or (key_of_class(section[1], self.schemas) if section else None) or ""
         key = key or ".".join(name for name, _ in merged_keys(cause))
