@@ -97,7 +97,7 @@ def resumption(**changes):
 
 def test_every_fact_of_a_dataset_has_its_place():
     told = {"name", "fingerprint", "memory_reason", "missing", "num_missing", "merged_targets", "num_skipped"}
-    told |= {"own_columns", "parts", "num_ranges"}
+    told |= {"own_columns", "parts", "num_ranges", "original_sizes"}
     assert {one.name for one in dataclasses.fields(DatasetInfo)} == OTHERS.keys() | told
 
 
