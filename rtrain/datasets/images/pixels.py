@@ -33,6 +33,8 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
 
     with _named(where):
         found = decode_jpeg(content, size, channels)
+        if found is not None and size in (None, found.shape[:2]):
+            return _channels_first(found)
         if found is not None:
             return _values(Image.fromarray(found), size)
         with _opened(content) as image:
@@ -65,7 +67,10 @@ def _values(image: Image, size: tuple[int, int] | None) -> np.ndarray:
 
     if size is not None and image.size != size[::-1]:
         image = image.resize(size[::-1], Resampling.BILINEAR)
-    values = np.asarray(image)
+    return _channels_first(np.asarray(image))
+
+
+def _channels_first(values: np.ndarray) -> np.ndarray:
     return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import default_collate
 
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
@@ -49,7 +50,8 @@ class RowTransform:
         with torch.no_grad(), kept_random_numbers(), torch.random.fork_rng(devices=[]):
             found = [self._row(row, 0 if seeds is None else int(seeds[place])) for place, row in enumerate(x)]
         try:
-            return torch.stack(found) if found else torch.zeros(0)
+            # In a process of a loader, this puts the rows where the other one reads them: a copy of them less.
+            return default_collate(found) if found else torch.zeros(0)
         except RuntimeError as error:
             raise ConfigError(f"{self.where}: its rows have different shapes: {error}") from error
 
