@@ -109,13 +109,12 @@ def seconds(make_pass: Callable[[], int], count: int) -> float:
 
 def main(times: int, count: int) -> None:
     """Measure each number of processes, with each decoder on both sides."""
-    found = {}
+    found, find = {}, jpeg.find_simplejpeg
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_images(folder, count)
         for decode in (pillow, simplejpeg):
-            if decode is pillow:
-                jpeg.find_simplejpeg = lambda: None  # type: ignore[assignment]
+            jpeg.find_simplejpeg = find if decode is simplejpeg else lambda: None  # type: ignore[assignment]
             for num_workers in (0, 1, 2):
                 mine, other = ours(folder, num_workers), peer(folder, num_workers, decode)
                 next(mine)(), other()  # start the processes, and read the files into the page cache
