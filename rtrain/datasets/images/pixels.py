@@ -33,10 +33,9 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
 
     with _named(where):
         found = decode_jpeg(content, size, channels)
-        if found is not None and size in (None, found.shape[:2]):
-            return _channels_first(found)
         if found is not None:
-            return _values(Image.fromarray(found), size)
+            fits = size in (None, found.shape[:2])
+            return _channels_first(found) if fits else _values(Image.fromarray(found), size)
         with _opened(content) as image:
             image.draft(_mode(channels), image.size if size is None else size[::-1])
             return pixels(image, size, channels, where)

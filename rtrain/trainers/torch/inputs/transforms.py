@@ -173,7 +173,7 @@ def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
     try:
         shape = transform.shape(info)
         if info.original_sizes:
-            _check_one_size(transform, where, info)
+            _check_one_size(transform, where, info, shape)
     except ConfigError:
         raise
     except Exception as error:
@@ -187,13 +187,13 @@ def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
         )
 
 
-def _check_one_size(transform: RowTransform, where: str, info: DatasetInfo) -> None:
-    """Try images of two sizes, one of them larger in both directions: their rows have to be as large."""
+def _check_one_size(transform: RowTransform, where: str, info: DatasetInfo, shape: tuple[int, ...]) -> None:
+    """Try an image that is larger in both directions than the one that ``shape`` came of: its row must be as large."""
     channels, height, width = info.input_shape
     larger = (channels, height + height // 2 + 1, 2 * width + 1)
-    shapes = [transform.shape(replace(info, input_shape=shape)) for shape in (info.input_shape, larger)]
-    if shapes[0] != shapes[1]:
-        sizes = [" x ".join(map(str, one[1:])) for one in (info.input_shape, larger, *shapes)]
+    found = transform.shape(replace(info, input_shape=larger))
+    if shape != found:
+        sizes = [" x ".join(map(str, one[1:])) for one in (info.input_shape, larger, shape, found)]
         raise ConfigError(
             f"{where} makes {sizes[2]} of an image of {sizes[0]}, but {sizes[3]} of one of {sizes[1]}.",
             "Let it bring all images to one size, or set dataset.image_size=[height,width]",
