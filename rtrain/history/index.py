@@ -17,12 +17,10 @@ from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.history.places import Place, default_folders, find_places
-from rtrain.history.rows import Facts, Row, read_facts
+from rtrain.history.rows import VERSION, Facts, Row, read_facts
 from rtrain.runs.manifest import run_near
 from rtrain.storage.stores import is_url
 
-VERSION = 2
-"""Of the facts that are kept. Each version has its own file, so that several can be used next to each other."""
 BATCH = 500
 """Rows that are written in one transaction: other processes wait only as long as one takes."""
 WAIT_SECONDS = 5.0
