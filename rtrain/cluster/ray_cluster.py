@@ -32,6 +32,9 @@ QUIET = {
 """Ray's settings that only the environment can carry; a user's own value wins."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Of 0, Ray takes 127.0.0.1 for the address of this machine, and binds to it alone."""
+END_SECONDS = 60.0
+LOST_SECONDS = 5.0
+"""How long the end of a cluster may take of which a process has ended: Ray may ask that one something for a minute."""
 LEFT = "rtrain-ray-left"
 """Name of the thread of a cluster that was closed before it answered."""
 
@@ -46,6 +49,13 @@ class Cluster:
     """Total resources of each node."""
     shared: bool = False
     """Other runs train there at the same time: each worker has the cores that it reserves, and no more."""
+    session: RaySession | None = None
+    """Its processes, where this process has started them."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has been seen to end: that of another process is not watched here."""
+        return self.session is not None and self.session.is_lost
 
 
 class StartingCluster:
@@ -87,6 +97,8 @@ class StartingCluster:
         finally:
             self._ready.set()
         self._over.wait()
+        if self._error is None and self._session is not None:
+            self._session.leave()
         if self._error is None and not self._was_connected:
             sys.modules["ray"].shutdown()
         if self._session is not None:
@@ -135,13 +147,14 @@ class StartingCluster:
         nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
         if not nodes:
             raise NotEnoughResourcesError(f"{where} has no live node.")
-        return Cluster(own=self.own, nodes=nodes)
+        return Cluster(own=self.own, nodes=nodes, session=self._session)
 
     def close(self) -> None:
         """Disconnect; shut the cluster down if it is rtrain's own. One that never answered is not waited for."""
         self._over.set()
         if self._ready.is_set():
-            self._thread.join(timeout=60)
+            is_lost = self._session is not None and self._session.is_lost
+            self._thread.join(LOST_SECONDS if is_lost else END_SECONDS)
         else:
             self._thread.name = LEFT
 

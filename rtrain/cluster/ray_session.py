@@ -12,7 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -42,6 +42,9 @@ class RaySession:
         self.name = f"session_{datetime.now():%Y-%m-%d_%H-%M-%S_%f}_{os.getpid()}"
         self.folder = root / self.name
         self._lock = _hold(self.folder)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.before_end: list[Callable[[], None]] = []
+        """Called before this process leaves the cluster, in the thread that ends it: no signal interrupts them."""
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited by all that is started from here
         self._watcher = subprocess.Popen(
             [sys.executable, "-I", "-S", ray_watcher.__file__, str(self.folder), str(os.getpid())],
@@ -72,6 +75,7 @@ class RaySession:
         class Process(popen):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **kwargs, start_new_session=True)
+                session._processes.append(self)
                 session._tell(str(self.pid))
 
             def terminate(self) -> None:
@@ -82,6 +86,16 @@ class RaySession:
             yield
         finally:
             RayParams.__init__, services.ConsolePopen = init, popen
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether one of Ray's own processes has ended: soon after, Ray ends each process that uses the cluster."""
+        return any(one.poll() is not None for one in self._processes)
+
+    def leave(self) -> None:
+        """Have what uses the cluster in this process end."""
+        for end in self.before_end:
+            end()
 
     def close(self, *, keep: bool = False) -> None:
         """End what is left of the processes, and remove the folder, unless ``keep``."""

@@ -248,7 +248,7 @@ class Checks:
     def cluster(self) -> Cluster | None:
         """The cluster, which answers, and which trials share."""
         if self._starting is not None and self._cluster is None:
-            self._cluster = replace(self._starting.wait(), shared=True)
+            self._cluster = replace(self._starting.wait(), shared=True, session=None)
         return self._cluster
 
     def check(self, composed: Composed) -> None:

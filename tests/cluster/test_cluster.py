@@ -9,13 +9,21 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from processes import alive, descendants, title, until
+from processes import alive, descendants, named, title, until
 
-from rtrain.cluster.ray_cluster import StartingCluster, _alone_on_this_machine, _job_config, connect, token_path
+from rtrain.cluster.ray_cluster import (
+    END_SECONDS,
+    StartingCluster,
+    _alone_on_this_machine,
+    _job_config,
+    connect,
+    token_path,
+)
 from rtrain.cluster.ray_session import LOCK_NAME, clear_finished
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError
@@ -275,3 +283,30 @@ def test_a_cluster_that_does_not_answer_is_given_up(monkeypatch):
             starting.wait()
     finally:
         over.set()
+
+
+WATCH = """
+import time
+from rtrain.cluster.ray_cluster import connect
+from rtrain.config.schema import ClusterConf
+with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
+    cluster = starting.wait()
+    print(cluster.is_lost, flush=True)
+    while not cluster.is_lost:
+        time.sleep(0.05)
+    print("lost", flush=True)
+print("left", flush=True)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs Linux")
+@pytest.mark.parametrize("words", ["raylet/raylet", "gcs/gcs_server"])
+def test_a_cluster_of_our_own_that_loses_a_process_of_ray_is_lost(start, words):
+    driver = start([sys.executable, "-c", WATCH], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout.readline() == "False\n"
+    (pid,) = named(driver.pid, words)
+    os.kill(pid, signal.SIGKILL)
+    assert "lost\n" in driver.stdout  # between these lines stands what Ray prints of its logs
+    began = time.monotonic()
+    assert "left\n" in driver.stdout
+    assert time.monotonic() - began < END_SECONDS / 2, "Ray waits for what has ended, and then ends the process"

@@ -27,7 +27,7 @@ from processes import alive, descendants, named, signal_all, until
 from rtrain.runs.run import Run
 
 RTRAIN = str(Path(sys.executable).with_name("rtrain"))
-TWO = [*WORDS, "num_workers=2", "run.failure.max_failures=3", "trainer.max_epochs=20", "run.checkpoint.every_steps=20"]
+TWO = [*WORDS, "num_workers=2", "run.failure.max_failures=3", "trainer.max_epochs=40", "run.checkpoint.every_steps=20"]
 pytestmark = pytest.mark.slow
 
 
@@ -71,8 +71,7 @@ class Training:
             rank = 0 if what == "rank 0" else rng.randint(0, 1)
             (run_dir,) = run_dirs(self.folder)
             return Run.load(run_dir).manifest.workers[str(rank)]["pid"]
-        words = {"controller": "Controller", "raylet": "raylet/raylet"}[what]
-        return named(self.process.pid, words)[0]
+        return named(self.process.pid, {"raylet": "raylet/raylet", "gcs": "gcs/gcs_server"}[what])[0]
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def training(tmp_path):
     one.end()
 
 
-@pytest.mark.parametrize("what", ["worker", "rank 0", "controller"])
+@pytest.mark.parametrize("what", ["worker", "rank 0"])
 def test_a_killed_process_is_replaced(training, reference, what, seed):
     rng = random.Random(seed)
     until_trained(training.folder, rng.randint(2, 15 * STEPS_PER_EPOCH))
@@ -97,14 +96,19 @@ def test_a_killed_process_is_replaced(training, reference, what, seed):
     assert attempts[0]["ended_because"]["message"]
 
 
-@pytest.mark.parametrize("what", ["raylet", "driver"])
+@pytest.mark.parametrize("what", ["raylet", "gcs", "driver"])
 def test_what_can_not_be_replaced_leaves_a_run_that_goes_on(training, reference, what, seed):
     rng = random.Random(seed)
     until_trained(training.folder, rng.randint(2, 15 * STEPS_PER_EPOCH))
     os.kill(training.pid_of(what, rng), signal.SIGKILL)
-    assert training.wait() == {"raylet": 1, "driver": -signal.SIGKILL}[what]
+    assert training.wait() == (-signal.SIGKILL if what == "driver" else 1)
     (run_dir,) = run_dirs(training.folder)
-    assert status_of(run_dir) == {"raylet": "failed", "driver": "running"}[what]
+    if what == "driver":
+        assert status_of(run_dir) == "running"
+    else:
+        assert status_of(run_dir) == "failed"
+        assert Run.load(run_dir).manifest.attempts[-1]["ended_because"]["kind"] == "cluster lost"
+        assert "the Ray cluster of this run was lost" in Path(training.log.name).read_text()
     assert until(lambda: not alive(training.started), seconds=20), "Ray's processes outlive the run"
     _assert_resumes(run_dir, reference)
 
@@ -149,4 +153,4 @@ def _assert_resumes(run_dir, reference):
 
 
 def test_the_reference_has_all_its_epochs(reference):
-    assert Run.load(reference).manifest.epoch == 20 > NUM_EPOCHS
+    assert Run.load(reference).manifest.epoch == 40 > NUM_EPOCHS

@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import Any
 
 from rtrain.cluster import key_value_store
+from rtrain.cluster.ray_cluster import Cluster
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.records import (
@@ -41,6 +42,10 @@ AT_ONCE = (AttemptRecord, CheckpointRecord, FailureRecord, TrialOverRecord)
 """Records that don't wait for the next delivery."""
 MOST_LINES_AT_ONCE = 20
 """Deliveries of what was printed that don't wait, and so many more in each second: each takes about a millisecond."""
+CLOSE_SECONDS = 60.0
+"""How long the last records may take to arrive."""
+LOST_SECONDS = 2.0
+"""How long those of a cluster that is lost may take: Ray ends this process in about ten."""
 EVERY = "every"
 """Stands for all questions of a controller, where the answer is no."""
 
@@ -231,12 +236,24 @@ class ControllerChannel:
 
 
 class DriverChannel:
-    """The driver's end; a thread hands every record to ``accept`` as it comes, with the name of its channel."""
+    """The driver's end; a thread hands every record to ``accept`` as it comes, with the name of its channel.
+
+    Args:
+        name: Of the channel.
+        accept: Takes a record.
+        interval_seconds: How often records are taken.
+        cluster: Where the other ends are; None: it outlives this process, and is not watched.
+    """
 
     def __init__(
-        self, name: str, accept: Callable[[Any, str], None], interval_seconds: float = INTERVAL_SECONDS
+        self,
+        name: str,
+        accept: Callable[[Any, str], None],
+        interval_seconds: float = INTERVAL_SECONDS,
+        cluster: Cluster | None = None,
     ) -> None:
         self.name, self._accept, self._interval_seconds = name, accept, interval_seconds
+        self._cluster = cluster
         self._closing = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._collect, name="rtrain-collect", daemon=True)
@@ -265,11 +282,23 @@ class DriverChannel:
             ) from self._error
 
     def close(self) -> None:
-        """Take what is left, and remove the run's keys; ``check`` says whether that worked."""
+        """Take what is left, and remove the run's keys; ``check`` says whether that worked.
+
+        A cluster of this process's own ends soon, and the keys with it. One that is lost answers nothing any more.
+        """
         self._closing.set()
-        self._thread.join(timeout=60)
-        for key in key_value_store.keys(self.name):
-            key_value_store.remove(key)
+        self._thread.join(timeout=LOST_SECONDS)
+        deadline = time.monotonic() + CLOSE_SECONDS
+        while self._thread.is_alive() and time.monotonic() < deadline and not self.is_cut_off:
+            self._thread.join(timeout=self._interval_seconds)
+        if self._cluster is None or self._cluster.session is None:
+            for key in key_value_store.keys(self.name):
+                key_value_store.remove(key)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether records may be left that nobody can take: the cluster is lost."""
+        return self._thread.is_alive() and self._cluster is not None and self._cluster.is_lost
 
     def _collect(self) -> None:
         try:

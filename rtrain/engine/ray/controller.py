@@ -2,7 +2,8 @@
 
 On a cluster that rtrain started, which ends with the run, three things are left out that take seconds at every start
 (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor each), and a runtime
-environment for the controller, which would keep it from using an existing process.
+environment for the controller, which would keep it from using an existing process. Where nothing needs the controller
+to be an actor, it runs in the driver, which has imported all of it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import ray
+from ray._private import auto_init_hook
 from ray.exceptions import OutOfMemoryError
+from ray.runtime_context import RuntimeContext
 from ray.train.v2._internal.callbacks.datasets import DatasetsCallback
 from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 from ray.train.v2._internal.constants import get_env_vars_to_propagate
@@ -39,7 +45,7 @@ from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from ray.train.v2.api.exceptions import ControllerError, PreemptionError, WorkerGroupError
 from ray.util.placement_group import placement_group
 
-from rtrain.cluster.ray_cluster import Cluster
+from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
 from rtrain.engine.ray.worker_actor import RayTrainWorker
@@ -97,11 +103,19 @@ class _Controller(TrainController):
             environment, which is handed on to the workers.
         channel: Name of the run's channel.
         start_timeout_seconds: Longest wait for workers.
+        is_left: Of a controller in the driver: tells that the cluster is lost, or about to be shut down.
         parts: Ray's own arguments.
     """
 
-    def __init__(self, settings: dict[str, str], channel: str, start_timeout_seconds: float, **parts: Any) -> None:
-        self._driver = ControllerChannel(channel)
+    def __init__(
+        self,
+        settings: dict[str, str],
+        channel: str,
+        start_timeout_seconds: float,
+        is_left: Callable[[], bool] | None = None,
+        **parts: Any,
+    ) -> None:
+        self._driver, self._is_left = ControllerChannel(channel), is_left
         elastic = parts["train_run_context"].scaling_config.elasticity_enabled
         self._try_seconds = min(start_timeout_seconds, ELASTIC_TRY_SECONDS if elastic else TRY_SECONDS)
         self._granted: Any = None
@@ -115,7 +129,12 @@ class _Controller(TrainController):
         with variables_set(added):
             super().__init__(**parts)
 
+    def _check_not_left(self) -> None:
+        if self._is_left is not None and self._is_left():
+            raise asyncio.CancelledError
+
     async def _step(self) -> Any:
+        self._check_not_left()
         state = self.get_state()
         if isinstance(state, ResizingState) and not await self._saved_before_resize():
             return self._iteration(state, RunningState())
@@ -164,12 +183,14 @@ class _Controller(TrainController):
     async def _may_go_on(self, error: BaseException) -> bool:
         """Stop what is left of the workers, and wait for the driver's word without holding up anything else."""
         failed, nodes = await self._all_failures(error), []
+        self._check_not_left()
         if self._worker_group is not None:
             nodes = [worker.metadata.node_id for worker in self._worker_group.get_workers()]
             self._shutdown_worker_group()
         self._driver.ask(replace(failed, nodes=nodes, oom_kills=oom_kills() - self._oom_kills))
         while (answer := self._driver.answer()) is None:
             await asyncio.sleep(WAIT_SECONDS)
+            self._check_not_left()
         self._oom_kills = oom_kills()
         return answer
 
@@ -198,6 +219,21 @@ class _Controller(TrainController):
     def _start_worker_group(self, num_workers: int, resources_per_worker: dict[str, float]) -> None:
         self._driver.begin_attempt()
         super()._start_worker_group(num_workers, resources_per_worker)
+
+
+@contextmanager
+def _outside_of_an_actor() -> Iterator[None]:
+    """Let a controller run outside of an actor, where Ray would raise an error, or start another cluster.
+
+    It asks for its own actor, to name it to the workers. When the cluster has been shut down, its next call would make
+    Ray start a new one.
+    """
+    actor, connects = RuntimeContext.current_actor, auto_init_hook.enable_auto_connect
+    RuntimeContext.current_actor, auto_init_hook.enable_auto_connect = None, False
+    try:
+        yield
+    finally:
+        RuntimeContext.current_actor, auto_init_hook.enable_auto_connect = actor, connects
 
 
 def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]:
@@ -242,13 +278,37 @@ class RunTrainer(DataParallelTrainer):
         channel: Name of the run's channel.
         cluster: Where it is.
         start_timeout_seconds: Longest wait for workers.
+        asks_controller: The workers may call functions of Ray Train that its controller answers as an actor.
         kwargs: As for Ray's trainer.
     """
 
-    def __init__(self, *args: Any, channel: str, cluster: Cluster, start_timeout_seconds: float, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        channel: str,
+        cluster: Cluster,
+        start_timeout_seconds: float,
+        asks_controller: bool,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._channel, self._cluster = channel, cluster
         self._start_timeout_seconds = start_timeout_seconds
+        self._is_actor = asks_controller or cluster.session is None
+        self._left = threading.Event()
+
+    def leave(self) -> bool:
+        """Have a controller in this process end before it calls Ray once more; return whether there is one.
+
+        Ray ends the process when a thread calls it after its cluster has been shut down.
+        """
+        self._left.set()
+        if not self._is_actor and not self._cluster.is_lost:
+            remove_placement_groups(self._channel)  # it may be waiting for workers that start
+        return not self._is_actor
+
+    def _is_left(self) -> bool:
+        return self._left.is_set() or self._cluster.is_lost
 
     def _create_default_callbacks(self) -> list[Any]:
         # The driver itself removes what a controller that dies leaves behind.
@@ -268,11 +328,16 @@ class RunTrainer(DataParallelTrainer):
             here = ray.get_runtime_context().get_node_id()
             options["label_selector"] = {ray._raylet.RAY_NODE_ID_KEY: here}
             options["runtime_env"] = {"env_vars": get_env_vars_to_propagate()}
-        controller = ray.remote(**options)(_Controller).remote(
-            settings=OWN_CLUSTER if self._cluster.own else JOINED_CLUSTER,
-            channel=self._channel,
-            start_timeout_seconds=self._start_timeout_seconds,
-            **parts,
-        )
+        parts |= {
+            "settings": OWN_CLUSTER if self._cluster.own else JOINED_CLUSTER,
+            "channel": self._channel,
+            "start_timeout_seconds": self._start_timeout_seconds,
+        }
+        if not self._is_actor:
+            with _outside_of_an_actor():
+                controller = _Controller(is_left=self._is_left, **parts)
+                asyncio.run(controller.run())
+                return controller.get_result()
+        controller = ray.remote(**options)(_Controller).remote(**parts)
         ray.get(controller.run.remote())
         return ray.get(controller.get_result.remote())

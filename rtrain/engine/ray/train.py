@@ -49,8 +49,10 @@ def train_on_ray(
         RunDirError: What they sent can't be written.
     """
     group = group or Group(secrets.token_hex(8))
+    if cluster.session is not None:
+        cluster.session.before_end.append(group.leave)
     attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
-    channel = DriverChannel(group.name, lambda record, _: attempts.accept(record))
+    channel = DriverChannel(group.name, lambda record, _: attempts.accept(record), cluster=cluster)
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
     with named_errors(recorder.run_dir):
         marker.touch()
@@ -60,15 +62,17 @@ def train_on_ray(
         start = group.give({**_make_task(job, cluster, group.data), **places})
         if start is not None:
             group.begin(_build_trainer(plugin, job, cluster, *start))
-        error = _follow(group, channel, attempts, stop)
+        error = _follow(group, channel, attempts, stop, cluster)
         while error is not None and _may_restart(attempts, cluster, group, error):
             group.begin_again()
-            error = _follow(group, channel, attempts, stop)
+            error = _follow(group, channel, attempts, stop, cluster)
     finally:
         marker.unlink(missing_ok=True)
         channel.close()
-        if group.is_there:
+        if group.is_there and not cluster.is_lost:
             attempts.release(channel)
+    if error is None and channel.is_cut_off:
+        error = _record_loss(attempts, cluster)
     channel.check()
     if error is not None and not attempts.excused:
         raise attempts.error(error) from error
@@ -100,15 +104,21 @@ def _controller_death(error: BaseException) -> FailureReason | None:
 def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: BaseException) -> bool:
     """Clear away what a controller that died has left behind, and wait until it is time for the next one."""
     died = _controller_death(error)
-    if died is None:
+    if cluster.is_lost or (died is not None and not is_alive()):
+        _record_loss(attempts, cluster)
         return False
-    if not is_alive():
-        whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
-        hint = "Ray's processes were killed, or ran out of memory. Resume from the last checkpoint: rtrain resume RUN"
-        attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=f"{whose} was lost", hint=hint))
+    if died is None:
         return False
     remove_placement_groups(group.name)
     return attempts.go_on_after(died) and attempts.wait()
+
+
+def _record_loss(attempts: Attempts, cluster: Cluster) -> RuntimeError:
+    """Record that the cluster was lost, and return what ends the run."""
+    whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
+    hint = "Ray's processes were killed, or ran out of memory. Resume from the last checkpoint: rtrain resume RUN"
+    attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=f"{whose} was lost", hint=hint))
+    return RuntimeError(f"{whose} was lost")
 
 
 def _make_task(job: Job, cluster: Cluster, data: Any) -> dict[str, Any]:
@@ -153,6 +163,7 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
+        asks_controller=getattr(conf.trainer, "train_loop", None) is not None,
         **arguments,
     )
 
@@ -179,8 +190,12 @@ def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
     }
 
 
-def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:
+def _follow(
+    group: Group, channel: DriverChannel, attempts: Attempts, stop: StopRequest, cluster: Cluster
+) -> BaseException | None:
     """Answer the controller and pass on a wish to stop until training is over; return what it ended by.
+
+    The loss of a cluster of this process's own is noticed here, as Ray ends the process within seconds.
 
     Raises:
         RtrainError: What the workers sent could not be recorded; they have been asked to end.
@@ -188,6 +203,8 @@ def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: Stop
     asked = False
     try:
         while not group.is_over(POLL_SECONDS):
+            if cluster.is_lost:
+                return RuntimeError("a process of Ray's has ended")
             channel.check()
             if stop.reason is not None and not asked:
                 channel.request_stop(stop.reason)

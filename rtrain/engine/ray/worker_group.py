@@ -15,6 +15,8 @@ from rtrain.cluster.scaling import is_elastic
 from rtrain.config.schema import RtrainConf
 from rtrain.trainers.base import TrainerPlugin
 
+LEAVE_SECONDS = 30.0
+"""How long a controller may take to notice that its workers are gone."""
 ASK_SECONDS = 5.0
 """How long a question for the next run waits for an answer before it is asked again."""
 
@@ -58,6 +60,11 @@ class Group:
         self.error = None
         self._thread = threading.Thread(target=self._run, name="rtrain-fit", daemon=True)
         self._thread.start()
+
+    def leave(self) -> None:
+        """Have the thread leave Ray alone: the cluster is about to be shut down, though training is not over."""
+        if self.is_there and self._trainer.leave():
+            self.is_over(LEAVE_SECONDS)
 
     def _run(self) -> None:
         try:

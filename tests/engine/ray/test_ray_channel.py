@@ -10,6 +10,7 @@ from ray.exceptions import RpcError
 from ray.experimental import internal_kv
 
 from rtrain.cluster import key_value_store
+from rtrain.engine.ray import channel
 from rtrain.engine.ray.channel import MOST_LINES_AT_ONCE, ControllerChannel, DriverChannel, WorkerChannel
 from rtrain.errors import RunDirError, TrainingError
 from rtrain.runs.events import Event
@@ -188,3 +189,49 @@ def test_what_is_printed_between_two_deliveries_is_one_record(store):
     driver.close()
     assert [type(one) for one in taken] == [LogRecord, Event, LogRecord]
     assert taken[0].text.split() == [str(number) for number in range(1000)]
+
+
+class OwnCluster:
+    """One that this process has started."""
+
+    def __init__(self, *, is_lost=False):
+        self.session, self.is_lost = object(), is_lost
+
+
+@pytest.fixture
+def silent(store):
+    """A store that answers nothing until the test is over."""
+    over = threading.Event()
+    answer, store.list = store.list, lambda prefix: over.wait() and answer(prefix)
+    internal_kv._internal_kv_list = store.failing(store.list)  # undone with the store
+    yield store
+    over.set()
+
+
+def test_the_last_records_of_a_lost_cluster_are_waited_for_a_while_only(silent, monkeypatch):
+    """Ray ends a process soon whose cluster is lost: what became of the run has to be written before."""
+    monkeypatch.setattr(channel, "LOST_SECONDS", 0.2)
+    driver = DriverChannel("run", print, FAST, OwnCluster(is_lost=True))
+    began = time.monotonic()
+    driver.close()
+    assert time.monotonic() - began < 10 < channel.CLOSE_SECONDS
+    assert driver.is_cut_off
+
+
+def test_what_workers_of_a_lost_cluster_have_left_is_taken_if_it_can_be(store):
+    worker = WorkerChannel("run", 0, interval_seconds=3600)
+    worker.send(report(1))
+    worker.close()
+    taken = []
+    driver = DriverChannel("run", lambda record, _: taken.append(record), 3600, OwnCluster(is_lost=True))
+    driver.close()
+    assert [record.step for record in taken] == [1]
+    assert not driver.is_cut_off
+
+
+def test_the_keys_of_a_run_end_with_a_cluster_of_its_own(store):
+    """Nothing more is asked of a cluster that may be lost at any moment."""
+    ControllerChannel("run").begin_attempt()
+    driver = DriverChannel("run", print, FAST, OwnCluster())
+    driver.close()
+    assert list(store.kept) == [b"run!attempt"]

@@ -1,5 +1,6 @@
 """Faults of every kind on real Ray workers: the run goes on, or says why it doesn't."""
 
+import contextlib
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import time
 
 import psutil
 import pytest
+import ray
 
 from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.schema import ClusterConf
@@ -67,6 +69,7 @@ class Faulty(nn.Module):
 LOOPS = """
 import pathlib
 import tempfile
+import time
 
 import ray.train
 
@@ -101,6 +104,17 @@ def fails_late(config):
         metrics = {"number": number, "world_size": context.get_world_size(), "note": "a text"}
         mode = ray.train.CheckpointUploadMode.SYNC if number % 2 else ray.train.CheckpointUploadMode.ASYNC
         ray.train.report(metrics, ray.train.Checkpoint.from_directory(folder), checkpoint_upload_mode=mode)
+
+
+def rests_once(config):
+    for number in range(4):
+        with tempfile.TemporaryDirectory() as folder:
+            first = ray.train.get_context().get_world_rank() == 0
+            ray.train.report({"number": number}, ray.train.Checkpoint.from_directory(folder) if first else None)
+        mark = pathlib.Path(config["mark"])
+        if first and number == 2 and not mark.exists():
+            mark.touch()
+            time.sleep(60)
 
 
 def trains_alone():
@@ -313,9 +327,11 @@ def test_memory_that_is_not_enough_says_what_to_change(tmp_path, cluster):
 
 @pytest.mark.slow
 def test_a_controller_that_is_killed_is_replaced(tmp_path, cluster):
+    """That of a train loop is a process: a loop may ask it something."""
+
     def kill():
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not list(tmp_path.glob("runs/*/*/checkpoints/epoch-*")):
+        while time.monotonic() < deadline and not (tmp_path / "mark").exists():
             time.sleep(0.1)
         for process in psutil.Process().children(recursive=True):
             if "_Controller" in "".join(process.cmdline()):
@@ -323,7 +339,38 @@ def test_a_controller_that_is_killed_is_replaced(tmp_path, cluster):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    run, notices = fit(tmp_path, cluster, [{"kind": "slow", "rank": 0, "step": 5}])
+    run, notices = fit_loop(tmp_path, cluster, "rests_once")
     thread.join()
     assert run.status == "succeeded", notices
     assert [one.get("ended_because", {}).get("kind") for one in run.manifest.attempts] == ["controller died", None]
+
+
+def _titles():
+    """Return the processes of this one by number and title; Ray's workers are called after what runs there."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            found.add((process.pid, "".join(process.cmdline())))
+    return found
+
+
+@pytest.mark.slow
+def test_the_controller_of_a_declared_model_is_no_process(tmp_path, cluster):
+    """The driver has imported all of it: a process more would take seconds."""
+    titles, before = set(), _titles()
+
+    def look():
+        while not list(tmp_path.glob("runs/*/*/checkpoints/epoch-*")):
+            titles.update(_titles() - before)
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    run, notices = fit(tmp_path, cluster, [], "trainer.max_steps=4")
+    thread.join()
+    assert run.status == "succeeded", notices
+    assert any("RayTrainWorker" in title for _, title in titles)
+    assert not any("_Controller" in title for _, title in titles)
+    assert ray._private.auto_init_hook.enable_auto_connect
+    with pytest.raises(RuntimeError, match="only available in an actor"):
+        _ = ray.get_runtime_context().current_actor

@@ -50,7 +50,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_tried_again(monkeypatch, tmp
 
     monkeypatch.setattr(TrainController, "_step", starts)
     controller = object.__new__(_Controller)
-    controller.get_state = lambda: None
+    controller.get_state, controller._is_left = lambda: None, None
     with pytest.raises(WorkerGroupStartupFailedError) as raised:  # Ray asks again after this one alone
         asyncio.run(controller._step())
     failed = read_failures(ControllerError(raised.value))
