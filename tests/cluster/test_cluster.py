@@ -306,7 +306,7 @@ def test_a_cluster_of_our_own_that_loses_a_process_of_ray_is_lost(start, words):
     assert driver.stdout.readline() == "False\n"
     (pid,) = named(driver.pid, words)
     os.kill(pid, signal.SIGKILL)
-    assert "lost\n" in driver.stdout  # between these lines stands what Ray prints of its logs
+    assert driver.stdout.readline() == "lost\n"
     began = time.monotonic()
-    assert "left\n" in driver.stdout
+    assert driver.stdout.readline() == "left\n", "rtrain says in its own words what has happened"
     assert time.monotonic() - began < END_SECONDS / 2, "Ray waits for what has ended, and then ends the process"

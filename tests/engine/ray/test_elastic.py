@@ -40,6 +40,8 @@ trainer:
 run: {{root_dir: {folder}/runs, checkpoint: {{every_epochs: null, every_steps: {every}}}}}
 scaling: {{start_timeout_seconds: 60, resize_seconds: 2}}
 """
+STEPS_PER_EPOCH = 11
+"""Of 1,258 rows of digits."""
 EPOCHS = 200
 """So many that training is under way when a machine comes, however long that takes."""
 
@@ -104,7 +106,7 @@ def check_epochs(run, epochs):
     """Each epoch has ended once in what the run is made of, and had every row: the loop itself fails otherwise."""
     ended = [event.epoch for event in run.events() if "train/epoch_loss" in event.metrics]
     assert sorted(set(ended)) == list(range(1, epochs + 1))
-    assert run.manifest.step == epochs * 12
+    assert run.manifest.step == epochs * STEPS_PER_EPOCH
 
 
 @pytest.mark.slow

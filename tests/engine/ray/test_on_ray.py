@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -96,24 +97,39 @@ def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
         ray.shutdown()
 
 
-@pytest.mark.slow
-def test_a_folder_and_variables_are_sent_to_a_cluster_that_is_joined(project, monkeypatch):
-    from ray.cluster_utils import Cluster
+JOIN = """
+import sys
+from pathlib import Path
 
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # as of a cluster that somebody else has started without
+import rtrain
+from ray.cluster_utils import Cluster
+
+project = Path(sys.argv[1])
+made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 100_000_000})
+try:
+    env = f"{{working_dir: {project}/sent, env_vars: {{WORD: of mine}}}}"
+    words = [f"cluster.address={made.address}", f"+cluster.runtime_env={env}", f"run.root_dir={project}/runs"]
+    run = rtrain.fit(str(project / "loop.yaml"), [*words, "num_workers=1"])
+finally:
+    made.shutdown()
+print((run.path / "logs" / "worker-0.log").read_text())
+"""
+
+
+@pytest.mark.slow
+def test_a_folder_and_variables_are_sent_to_a_cluster_that_is_joined(project):
+    """In a process of its own: the one of the tests has Ray's token, and keeps it."""
     (project / "sent").mkdir()
     (project / "sent" / "note").write_text("a note")
     for folder in (project, project / "sent"):  # the folder that is sent is the one that the workers import from
         (folder / "sent_loops.py").write_text(READER)
     (project / "loop.yaml").write_text("trainer: {type: torch, train_loop: 'sent_loops:read'}\n")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 100_000_000})
-    try:
-        env = f"{{working_dir: {project}/sent, env_vars: {{WORD: of mine}}}}"
-        words = [f"cluster.address={made.address}", f"+cluster.runtime_env={env}", f"run.root_dir={project}/runs"]
-        run = rtrain.fit(str(project / "loop.yaml"), [*words, "num_workers=1"])
-    finally:
-        made.shutdown()
-    assert "a note of mine" in (run.path / "logs" / "worker-0.log").read_text()
+    others = {**os.environ, "RAY_AUTH_MODE": "disabled"}  # as of a cluster that somebody else has started without
+    done = subprocess.run(
+        [sys.executable, "-c", JOIN, str(project)], env=others, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a note of mine" in done.stdout
 
 
 def _take_all_cpus():
