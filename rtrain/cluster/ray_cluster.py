@@ -54,7 +54,7 @@ class Cluster:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has been seen to end: that of another process is not watched here."""
+        """Whether one of Ray's processes has ended; those of a cluster that another process started are not watched."""
         return self.session is not None and self.session.is_lost
 
 

@@ -69,6 +69,8 @@ def train_on_ray(
     finally:
         marker.unlink(missing_ok=True)
         channel.close()
+        if not group.is_there and cluster.session is not None:
+            cluster.session.before_end.remove(group.leave)  # the next run there need not keep this one's data
         if group.is_there and not cluster.is_lost:
             attempts.release(channel)
     if error is None and channel.is_cut_off:

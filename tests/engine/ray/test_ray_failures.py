@@ -174,6 +174,7 @@ def cluster():
     starting = StartingCluster(ClusterConf(), 4)
     starting.wait()
     yield starting
+    assert starting.wait().session.before_end == [], "runs that are over are kept"
     starting.close()
 
 
