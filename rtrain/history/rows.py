@@ -23,7 +23,7 @@ from rtrain.runs.status import Status, is_killed
 from rtrain.storage.stores import is_url
 
 VERSION = 2
-"""Of the facts that an index keeps; one higher for each change of them. Each version has an index of its own."""
+"""Of the facts that an index keeps; raise it when they change. Each version has a separate index."""
 SHORT_ID = re.compile(r"-([0-9a-f]{4,8})$")
 """Ends the name of a run directory, or of a sweep."""
 TRIAL = re.compile(r"(\d+)-")

@@ -297,7 +297,7 @@ class DriverChannel:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether records may be left that nobody can take: the cluster is lost."""
+        """Whether records may be left that can not be taken, as the cluster is lost."""
         return self._thread.is_alive() and self._cluster is not None and self._cluster.is_lost
 
     def _collect(self) -> None:
