@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
@@ -61,12 +62,17 @@ class Cluster:
 class StartingCluster:
     """A cluster that starts in the background, hidden behind reading data and importing frameworks.
 
+    Args:
+        conf: Which one.
+        num_cpus: CPUs of one that is started.
+        prestart: Worker processes that it has ready; None: those that Ray starts by itself.
+
     Raises:
         ConfigError: ``cluster.runtime_env`` says what Ray doesn't take, or what only a cluster that is joined can do.
     """
 
-    def __init__(self, conf: ClusterConf, num_cpus: int) -> None:
-        self._conf, self._num_cpus = conf, num_cpus
+    def __init__(self, conf: ClusterConf, num_cpus: int, prestart: Prestart | None = None) -> None:
+        self._conf, self._num_cpus, self._prestart = conf, num_cpus, prestart
         self._ready, self._over = threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._session: RaySession | None = None
@@ -115,7 +121,7 @@ class StartingCluster:
                 return
             self._session = RaySession(session_root())
             # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
-            with _alone_on_this_machine(), self._session.owning(), variables_set(_variables(self._conf)):
+            with _alone_on_this_machine(), self._session.owning(self._prestart), variables_set(_variables(self._conf)):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
@@ -322,9 +328,9 @@ def remove_placement_groups(owner: str) -> None:
 
 
 @contextmanager
-def connect(conf: ClusterConf, num_cpus: int) -> Iterator[StartingCluster]:
-    """Join the cluster that ``conf`` names, or start one with ``num_cpus`` CPUs, and leave it when the block ends."""
-    cluster = StartingCluster(conf, num_cpus)
+def connect(conf: ClusterConf, num_cpus: int, prestart: Prestart | None = None) -> Iterator[StartingCluster]:
+    """Join the cluster that ``conf`` names, or start one as ``StartingCluster`` does; leave it when the block ends."""
+    cluster = StartingCluster(conf, num_cpus, prestart)
     try:
         yield cluster
     finally:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import ray_watcher
+from rtrain.cluster.prestart import Prestart
 from rtrain.runs.filesystem.lock import is_in_place
 
 LOCK_NAME = "rtrain.lock"
@@ -57,11 +58,14 @@ class RaySession:
         )
 
     @contextmanager
-    def owning(self) -> Iterator[None]:
+    def owning(self, prestart: Prestart | None = None) -> Iterator[None]:
         """Make what Ray starts in the block part of this cluster.
 
         Ray's monitors are left out: the autoscaler has no machines to add, the reader of logs has no reader itself,
         and they take a second to start, and another one to end. Only ``ray start`` has options for it.
+
+        Args:
+            prestart: The worker processes that the cluster starts at once; None: as many as it has CPUs.
         """
         from ray._private import services
         from ray._private.parameter import RayParams
@@ -73,8 +77,10 @@ class RaySession:
             self.no_monitor, self.include_log_monitor, self.session_name = True, False, session.name
 
         class Process(popen):  # type: ignore[misc, valid-type]
-            def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(*args, **kwargs, start_new_session=True)
+            def __init__(self, command: list[str], env: dict[str, str], **kwargs: Any) -> None:
+                if prestart is not None:
+                    command, env = prestart.in_command(command), {**prestart.variables, **env}
+                super().__init__(command, env=env, **kwargs, start_new_session=True)
                 session._processes.append(self)
                 session._tell(str(self.pid))
 

@@ -104,6 +104,10 @@ class TrainerPlugin:
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the plugin to work."""
 
+    worker_modules: ClassVar[tuple[str, ...]] = ()
+    """Modules that Ray workers import while the driver still reads the data. Their import must not reserve devices; a
+    plugin with ``worker_env`` gains nothing by them, as Ray starts other processes for its workers then."""
+
     pickles: ClassVar[tuple[str, ...]] = ()
     """Files of a checkpoint that may be pickles. Of another account's, the plugin gets none of them unless the user
     trusts it; all its other files have to be read in ways that run nothing."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.ray_cluster import Cluster, StartingCluster, connect
 from rtrain.cluster.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.config.composed import Composed
@@ -84,7 +85,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         starting = None
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
-            starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
+            starting = shared or stack.enter_context(_started(composed))
         job, plugin, storage = check_whole_job(composed, observer, starting)
         cluster = None if starting is None else starting.wait()
         if cluster is not None:
@@ -96,6 +97,15 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         yield Prepared(
             composed=composed, job=job, plugin=plugin, cluster=cluster, storage=storage, stop=stop, seconds=seconds
         )
+
+
+def _started(composed: Composed) -> AbstractContextManager[StartingCluster]:
+    """Return the cluster of a run, whose workers are ready when the data is."""
+    conf, trainer_name = composed.conf, composed.resolved["trainer"]["type"]
+    num_cpus = cluster_cpus(conf.scaling, DATA_CPUS)
+    modules = trainers.load_trainer(trainer_name, conf.trainer).worker_modules
+    prestart = Prestart.of_run(conf.scaling, modules, num_cpus) if modules else None
+    return connect(conf.cluster, num_cpus, prestart)
 
 
 def check_whole_job(

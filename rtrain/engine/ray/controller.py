@@ -103,6 +103,7 @@ class _Controller(TrainController):
             environment, which is handed on to the workers.
         channel: Name of the run's channel.
         start_timeout_seconds: Longest wait for workers.
+        inherits: As for ``_worker_group``.
         is_left: Of a controller in the driver: tells that the cluster is lost, or about to be shut down.
         parts: Ray's own arguments.
     """
@@ -112,6 +113,7 @@ class _Controller(TrainController):
         settings: dict[str, str],
         channel: str,
         start_timeout_seconds: float,
+        inherits: bool,
         is_left: Callable[[], bool] | None = None,
         **parts: Any,
     ) -> None:
@@ -124,7 +126,7 @@ class _Controller(TrainController):
         self._preempting: float | None = None
         """When the notice arrived that was passed to the workers."""
         self._oom_kills = oom_kills()
-        self.worker_group_cls = _worker_group(channel, self._try_seconds)
+        self.worker_group_cls = _worker_group(channel, self._try_seconds, inherits=inherits)
         added = {name: value for name, value in settings.items() if name not in os.environ}
         with variables_set(added):
             super().__init__(**parts)
@@ -236,12 +238,14 @@ def _outside_of_an_actor() -> Iterator[None]:
         RuntimeContext.current_actor, auto_init_hook.enable_auto_connect = actor, connects
 
 
-def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]:
+def _worker_group(owner: str, start_timeout_seconds: float, *, inherits: bool) -> type[WorkerGroup]:
     """Return Ray's worker group with another start timeout, which Ray takes from the environment only.
 
     Args:
         owner: What the names of its placement groups begin with, so that they can be removed when this process dies.
         start_timeout_seconds: The timeout.
+        inherits: The workers have the driver's variables anyway: without more, Ray gives them processes that it has
+            ready.
     """
 
     class Workers(WorkerGroup):
@@ -250,6 +254,10 @@ def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._worker_group_start_timeout_s = start_timeout_seconds
+
+        @staticmethod
+        def _get_worker_runtime_env(custom_runtime_env: Any) -> Any:
+            return custom_runtime_env if inherits else WorkerGroup._get_worker_runtime_env(custom_runtime_env)
 
         def shutdown(self) -> None:
             try:
@@ -332,6 +340,7 @@ class RunTrainer(DataParallelTrainer):
             "settings": OWN_CLUSTER if self._cluster.own else JOINED_CLUSTER,
             "channel": self._channel,
             "start_timeout_seconds": self._start_timeout_seconds,
+            "inherits": self._cluster.own,
         }
         if not self._is_actor:
             with _outside_of_an_actor():

@@ -11,6 +11,7 @@ class Plugin(BoostingPlugin):
 
     Conf = config.Conf
     requires = ("lightgbm",)
+    worker_modules = ("rtrain.trainers.lightgbm.loop",)
     reported = ("model.txt",)
     watched = world.WATCHED
     functions_say_modes = True

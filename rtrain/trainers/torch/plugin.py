@@ -17,6 +17,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("torch",)
+    worker_modules = ("rtrain.trainers.torch.loop", "ray.train.torch")
     takes_original_sizes = True
     watched = world.WATCHED
     hints = known_errors.HINTS

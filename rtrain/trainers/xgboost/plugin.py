@@ -13,6 +13,7 @@ class Plugin(BoostingPlugin):
 
     Conf = config.Conf
     requires = ("xgboost",)
+    worker_modules = ("rtrain.trainers.xgboost.loop", "ray.train.xgboost")
     reported = ("model.ubj", "model.json", "*.ubj")
     watched = world.WATCHED
     each_round = (

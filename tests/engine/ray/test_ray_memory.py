@@ -36,7 +36,7 @@ def test_the_other_workers_are_ended_although_ray_stumbles_over_the_killed_one(m
         raise KILLED
 
     ended = []
-    group = object.__new__(_worker_group("name", 1.0))
+    group = object.__new__(_worker_group("name", 1.0, inherits=True))
     group._worker_group_state = SimpleNamespace(shutdown=lambda: ended.append("workers"))
     monkeypatch.setattr(WorkerGroup, "shutdown", stumbles)
     monkeypatch.setattr(WorkerGroup, "_clear_state", lambda self: ended.append("state"))

@@ -1,0 +1,72 @@
+"""Workers of a run get processes that were ready: they have imported while the driver read the data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from processes import named, until
+
+import rtrain
+from rtrain.cluster.prestart import Prestart
+from rtrain.cluster.ray_cluster import connect
+from rtrain.config.schema import ClusterConf, ScalingConf
+from rtrain.engine.ray import train
+from rtrain.trainers.registry import plugins
+
+EARLY = [name for name, plugin in plugins() if plugin.worker_modules]
+IMPORT = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+torch = sys.modules.get("torch")
+assert torch is None or not torch.cuda.is_initialized()
+"""
+
+
+@pytest.mark.parametrize(("own", "expected"), [({}, "3"), ({"OMP_NUM_THREADS": "5"}, "5")])
+def test_a_process_that_is_ready_has_imported_and_knows_a_workers_number_of_threads(monkeypatch, own, expected):
+    import ray
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    scaling = ScalingConf(num_workers=1, resources_per_worker={"CPU": 3})
+    conf = ClusterConf(object_store_bytes=80_000_000, runtime_env={"env_vars": own})
+    with connect(conf, 8, Prestart.of_run(scaling, ["xml.dom.pulldom"], 8)) as starting:
+        starting.wait()
+
+        def look():
+            return "xml.dom.pulldom" in sys.modules, os.environ.get("OMP_NUM_THREADS")
+
+        assert ray.get(ray.remote(num_cpus=1)(look).remote()) == (True, expected)
+        [raylet] = named(os.getpid(), "--num_prestart_python_workers=2 ")
+        assert raylet
+
+
+def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
+    ready, build = [], train._build_trainer
+
+    def built(*arguments):
+        assert until(lambda: len(named(os.getpid(), "ray::IDLE")) > 1), "no process was ready"
+        ready.extend(named(os.getpid(), "ray::IDLE"))
+        return build(*arguments)
+
+    monkeypatch.setattr(train, "_build_trainer", built)
+    run = rtrain.fit("mlp", ["num_workers=1", "trainer.max_epochs=1", f"run.root_dir={tmp_path}"])
+    assert run.manifest.workers["0"]["pid"] in ready
+
+
+def test_idle_processes_of_more_workers_than_cpus_are_not_ended_by_ray():
+    crowded = ScalingConf(num_workers=8, resources_per_worker={"CPU": 0.25})
+    assert Prestart.of_run(crowded, ["json"], 4).variables["RAY_num_workers_soft_limit"] == "9"
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_what_workers_import_early_is_there_and_leaves_devices_alone(name):
+    plugin = dict(plugins())[name]
+    for module in plugin.requires:
+        pytest.importorskip(module)
+    assert not plugin.worker_env(None), "Ray starts another process for each worker with variables"
+    done = subprocess.run([sys.executable, "-c", IMPORT, *plugin.worker_modules], check=False, timeout=120)
+    assert done.returncode == 0
