@@ -16,7 +16,7 @@ COUNT = "--num_prestart_python_workers="
 class Prestart:
     """Processes that Ray starts before one is asked for.
 
-    Ray gives them to workers without a runtime environment of their own only.
+    Ray gives them only to workers that ask for no runtime environment.
     """
 
     num_processes: int

@@ -65,7 +65,7 @@ class RaySession:
         and they take a second to start, and another one to end. Only ``ray start`` has options for it.
 
         Args:
-            prestart: The worker processes that the cluster starts at once; None: as many as it has CPUs.
+            prestart: Worker processes that the cluster starts by itself; None: as many as it has CPUs.
         """
         from ray._private import services
         from ray._private.parameter import RayParams

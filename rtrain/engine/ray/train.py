@@ -21,6 +21,7 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import FailureKind
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import LESS_MEMORY
+from rtrain.trainers.registry import has_own_loop
 
 POLL_SECONDS = 0.1
 """Interval at which the driver asks whether the workers have ended."""
@@ -165,7 +166,7 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
-        asks_controller=getattr(conf.trainer, "train_loop", None) is not None,
+        asks_controller=has_own_loop(conf.trainer),
         **arguments,
     )
 
