@@ -149,6 +149,7 @@ NAMING = {
         *("config/targets/allow_list.py", "config/targets/harmless.py"),
     ),
     "names that older versions wrote": ("config/targets/moved.py",),
+    "the trainer whose workers `rtrain up` keeps ready by default": ("cli/up.py",),
     "names of configs and recipes, not of trainers": ("config/files/no_config.py",),
     "examples and recommendations in messages, and the trainer that init writes": (
         *("config/compose/sources/config_source.py", "config/files/locations.py", "config/targets/builder.py"),

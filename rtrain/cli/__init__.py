@@ -12,15 +12,7 @@ from rtrain.cli.interrupt import INTERRUPTED, Interrupt
 
 def main() -> None:
     """Run the ``rtrain`` command; ``--version`` and a TAB are answered before it is imported."""
-    interrupt = Interrupt()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt.receive)
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # called last: Python would end by the signal
-        sys.unraisablehook = interrupt.renew
-    from rtrain.process.terminal import Notes, open_streams
-
-    open_streams()
-    logging.getLogger("rtrain").addHandler(Notes(logging.WARNING))
+    interrupt = _begun()
     if sys.argv[1:] == ["--version"]:
         from rtrain import __version__
 
@@ -31,6 +23,31 @@ def main() -> None:
 
         if answered(sys.argv[2:]):
             return
+    from rtrain.cli.warm.client import ran
+
+    code = ran(sys.argv[1:])
+    sys.exit(_run(interrupt) if code is None else code)
+
+
+def main_in_seat() -> int:
+    """Run the command in ``sys.argv`` in this process, which has waited for it; return its exit code."""
+    return _run(_begun())
+
+
+def _begun() -> Interrupt:
+    interrupt = Interrupt()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt.receive)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # called last: Python would end by the signal
+        sys.unraisablehook = interrupt.renew
+    from rtrain.process.terminal import Notes, open_streams
+
+    open_streams()
+    logging.getLogger("rtrain").addHandler(Notes(logging.WARNING))
+    return interrupt
+
+
+def _run(interrupt: Interrupt) -> int:
     from rtrain.cli.app import run
 
     interrupt.leaves = False
@@ -40,4 +57,4 @@ def main() -> None:
         if not interrupt.came:
             raise
     interrupt.leaves = True
-    sys.exit(INTERRUPTED if interrupt.came else code)
+    return INTERRUPTED if interrupt.came else code

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import check, fit, init, listing, predict, recipes, resume, schema, smoke, sweep
+from rtrain.cli import check, fit, init, listing, predict, recipes, resume, schema, smoke, sweep, up
 from rtrain.cli.completing import answer, scripts
 from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.cli.runs.app import runs
@@ -28,7 +28,6 @@ app = typer.Typer(
     help="Train models of any framework from a YAML config, on Ray. Each run directory is a full record of its run.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
 )
 app.command("fit", cls=WithOverrides)(fit.fit)
@@ -41,6 +40,8 @@ app.command("smoke", cls=Command)(smoke.smoke)
 app.add_typer(runs, name="runs")
 app.add_typer(sweep.sweeps, name="sweep")
 app.add_typer(recipes.recipes, name="recipes")
+app.command("up", cls=Command)(up.up)
+app.command("down", cls=Command)(up.down)
 app.command("schema", cls=Command)(schema.schema)
 app.command("trainers", cls=Command)(listing.trainers)
 app.command("datasets", cls=Command)(listing.datasets)
@@ -70,6 +71,7 @@ def run(words: Sequence[str]) -> int:
 
     0 is success, 1 a failed run, 2 a wrong command line or config, 130 Ctrl-C and 143 SIGTERM.
     """
+    app.rich_markup_mode = "rich" if sys.stdout.isatty() else None
     try:
         _check_folder()
         with arguments_hidden():

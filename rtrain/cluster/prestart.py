@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rtrain.cluster.scaling import worker_resources, workers_here
 from rtrain.config.schema import ScalingConf
 
 COUNT = "--num_prestart_python_workers="
 """Ray's option, which it sets to the number of CPUs."""
+ARRIVALS = "RTRAIN_ARRIVALS"
+"""Variable that names the folder where each process leaves a file when it is ready."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,13 @@ class Prestart:
     """
 
     num_processes: int
-    variables: Mapping[str, str]
-    """Environment variables of all processes of the cluster; a user's own value wins."""
+    modules: tuple[str, ...]
+    """What they import."""
+    num_threads: int
+    num_cpus: int
+    """Of the cluster."""
+    arrivals: Path | None = None
+    """Folder where each leaves a file when it is ready: they start with the cluster, not with the first driver."""
 
     @classmethod
     def of_run(cls, scaling: ScalingConf, modules: Sequence[str], num_cpus: int) -> Prestart:
@@ -35,13 +43,30 @@ class Prestart:
             modules: What they import.
             num_cpus: What the cluster declares.
         """
-        processes = workers_here(scaling) + 1
+        num_threads = max(1, int(worker_resources(scaling)["CPU"]))
+        return cls(workers_here(scaling) + 1, tuple(modules), num_threads, num_cpus)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables of all processes of the cluster; a user's own value wins."""
         variables = {
-            "RAY_preload_python_modules": ",".join(modules),
-            "RAY_num_workers_soft_limit": str(max(processes, num_cpus)),  # Ray ends idle processes above it
-            "OMP_NUM_THREADS": str(max(1, int(worker_resources(scaling)["CPU"]))),
+            "RAY_preload_python_modules": ",".join(self.modules),
+            "RAY_num_workers_soft_limit": str(max(self.num_processes, self.num_cpus)),  # Ray ends idle ones above it
+            "OMP_NUM_THREADS": str(self.num_threads),
         }
-        return cls(processes, variables)
+        if self.arrivals is None:
+            return variables
+        return variables | {
+            "RAY_preload_python_modules": ",".join([*self.modules, "rtrain.cluster.arrival"]),
+            "RAY_enable_worker_prestart": "1",
+            "RAY_prestart_worker_first_driver": "0",
+            ARRIVALS: str(self.arrivals),
+        }
+
+    def serves(self, wanted: Prestart) -> bool:
+        """Return whether these processes are as those that a run would start, and enough of them."""
+        enough = wanted.num_processes <= self.num_processes and wanted.num_cpus <= self.num_cpus
+        return enough and wanted.num_threads == self.num_threads and set(wanted.modules) <= set(self.modules)
 
     def in_command(self, command: Sequence[str]) -> list[str]:
         """Return the command line of one of Ray's processes with the number of these."""

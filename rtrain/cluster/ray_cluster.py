@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rtrain.cluster import ready_cluster
+from rtrain.cluster.loopback import alone_on_this_machine, token_path
 from rtrain.cluster.prestart import Prestart
+from rtrain.cluster.quiet import QUIET
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
 from rtrain.process.variables import variables_set
 
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_TRAIN_METRICS_ENABLED": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths in user code keep their meaning
-    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated",  # rtrain says it in its own error
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_TRAIN_ENABLE_PRINT_PATCH": "0",  # what user code prints goes where rtrain takes secrets out of it, only
-}
-"""Ray's settings that only the environment can carry; a user's own value wins."""
-LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Of 0, Ray takes 127.0.0.1 for the address of this machine, and binds to it alone."""
 END_SECONDS = 60.0
 LOST_SECONDS = 5.0
 """How long the end of a cluster may take of which a process has ended: Ray may ask that one something for a minute."""
@@ -119,9 +108,15 @@ class StartingCluster:
             if self._address is not None:
                 ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
                 return
+            ready = ready_cluster.taken(self._conf, self._prestart)
+            if ready is not None:
+                self._session = ready.session
+                with alone_on_this_machine():
+                    ray.init(address=ready.address, **common)
+                return
             self._session = RaySession(session_root())
             # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
-            with _alone_on_this_machine(), self._session.owning(self._prestart), variables_set(_variables(self._conf)):
+            with alone_on_this_machine(), self._session.owning(self._prestart), variables_set(_variables(self._conf)):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
@@ -176,40 +171,6 @@ def wait_for_left(timeout_seconds: float) -> None:
 
 
 @contextmanager
-def _alone_on_this_machine() -> Iterator[None]:
-    """Have the cluster that starts in the block listen on 127.0.0.1 alone, and answer those who have its token.
-
-    Ray has a switch for it, which is meant for Macs. It is undone, as this process may join another cluster later.
-    """
-    from ray._private import ray_constants
-
-    if os.environ.get("RAY_AUTH_MODE", "token") == "token":  # Ray's own default for a cluster that it starts
-        _keep_token_private()
-    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
-    try:
-        with variables_set({LOOPBACK: "0"}):
-            yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before
-
-
-def _keep_token_private() -> None:
-    """Make the token as Ray would, but readable by this account alone, which Ray leaves to the umask."""
-    path = token_path()
-    if "RAY_AUTH_TOKEN" in os.environ:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_hex(32))
-    except FileExistsError:
-        with suppress(PermissionError):  # another user's, but readable
-            path.chmod(path.stat().st_mode & 0o700)
-    except OSError:  # Ray says what is wrong with the place
-        return
-
-
-@contextmanager
 def _silenced(logger: logging.Logger) -> Iterator[None]:
     """Keep a library's messages off the terminal while it starts, whatever handlers it takes away meanwhile."""
     logger.propagate = False
@@ -230,11 +191,6 @@ def _spare_widgets() -> None:
 def _has_token() -> bool:
     """Tell whether Ray would find an authentication token; it looks for one by itself on local addresses only."""
     return "RAY_AUTH_TOKEN" in os.environ or token_path().is_file()
-
-
-def token_path() -> Path:
-    """Return the place where Ray keeps and looks for the token."""
-    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
 
 
 def worker_runtime_env(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from typing import Any
 
 from rtrain.cluster import ray_watcher
 from rtrain.cluster.prestart import Prestart
+from rtrain.process.private_folder import private_folder
 from rtrain.runs.filesystem.lock import is_in_place
 
 LOCK_NAME = "rtrain.lock"
@@ -128,12 +128,8 @@ def session_root() -> Path:
 
     if "RAY_TMPDIR" in os.environ:
         return Path(get_default_ray_temp_dir())
-    private = Path(f"/tmp/rtrain-{os.geteuid()}")  # short, as names of sockets have to be
-    with suppress(FileExistsError):
-        private.mkdir(mode=0o700)
-    facts = private.lstat()
-    own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
-    return private / "ray" if own else Path(get_default_ray_temp_dir())
+    private = private_folder()
+    return Path(get_default_ray_temp_dir()) if private is None else private / "ray"
 
 
 def clear_finished(root: Path) -> None:

@@ -108,6 +108,9 @@ class TrainerPlugin:
     """Modules that Ray workers import while the driver still reads the data. Their import must not reserve devices; a
     plugin with ``worker_env`` gains nothing by them, as Ray starts other processes for its workers then."""
 
+    first_step_modules: ClassVar[tuple[str, ...]] = ()
+    """Further ones that the first step imports: ``rtrain up`` has workers import them, which has the time."""
+
     pickles: ClassVar[tuple[str, ...]] = ()
     """Files of a checkpoint that may be pickles. Of another account's, the plugin gets none of them unless the user
     trusts it; all its other files have to be read in ways that run nothing."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -81,29 +81,38 @@ class Growth:
         return max((y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in pairwise(points))
 
 
-def once(command: Sequence[str], code: int = 0, reached: Callable[[Path, str], float] | None = None) -> Spent:
-    """Run a command in an empty folder.
+def once(
+    command: Sequence[str],
+    code: int = 0,
+    reached: Callable[[Path, str], float] | None = None,
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Spent:
+    """Run a command.
 
     Args:
         command: The command.
         code: How it has to exit.
         reached: Reads the metric from its folder and its output.
+        folder: Where it runs; None: in an empty one.
+        variables: Further environment variables.
     """
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as empty,
         tempfile.TemporaryFile() as output,
         tempfile.TemporaryFile() as errors,
     ):
-        environment = os.environ | {"RAY_DEDUP_LOGS": "1"}
+        place = folder or Path(empty)
+        environment = os.environ | {"RAY_DEDUP_LOGS": "1", "RTRAIN_UP": "off", **(variables or {})}
         began = time.perf_counter()
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=errors, env=environment)
+        process = subprocess.Popen(command, cwd=place, stdout=output, stderr=errors, env=environment)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         text, log = (_text(file) for file in (output, errors))
         if process.returncode != code:
             sys.exit(f"{' '.join(command)} failed:\n{text}{log}")
-        metric = None if reached is None else reached(Path(folder), text)
+        metric = None if reached is None else reached(place, text)
     return Spent(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, metric)
 
 

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,29 @@ def whole(times: int, max_workers: int = 2) -> Iterator[Row]:
                 ours = [RTRAIN, *fit, f"num_workers={workers}"]
                 pairs = [(once(ours, reached=reached), once(peer, reached=last_number)) for _ in range(times)]
                 yield compared(pairs, f"{name}, num_workers={workers} / Ray Train's script", goal)
+
+
+def ready(times: int) -> Iterator[Row]:
+    """A run of `whole` where `rtrain up` has a cluster and the imports ready, which it has before each one again."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = {"RTRAIN_UP": f"{folder}/up"}
+        ours = [RTRAIN, *MLP, "num_workers=1"]
+        peer = [sys.executable, str(PEERS / "ray_train_script.py"), "1"]
+        pairs = []
+        for _ in range(times):
+            with made_ready(place) as project:
+                fit = once(ours, reached=_metric_of("val/accuracy"), folder=project, variables=place)
+            pairs.append((fit, once(peer, reached=last_number)))
+    yield compared(pairs, "digits MLP, num_workers=1, after rtrain up / Ray Train's script", 0.12)
+
+
+@contextmanager
+def made_ready(variables: Mapping[str, str]) -> Iterator[Path]:
+    """Return a folder for whose commands everything is ready."""
+    with tempfile.TemporaryDirectory() as project:
+        once([RTRAIN, "up"], folder=Path(project), variables=variables)
+        yield Path(project)
+        once([RTRAIN, "down"], folder=Path(project), variables=variables)
 
 
 def _metric_of(name: str) -> Callable[[Path, str], float]:

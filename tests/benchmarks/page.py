@@ -18,6 +18,7 @@ from measured import Growth, Row
 TITLES = {
     "startup": "Start-up",
     "whole": "Whole runs",
+    "ready": "After rtrain up",
     "epochs": "Epochs in memory",
     "boosting": "Boosted trees",
     "recovery": "Recovery",

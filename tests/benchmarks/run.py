@@ -20,7 +20,7 @@ from typing import Any
 import page
 from growth import growth
 from measured import Growth, Row
-from of_processes import boosting, recovery, startup, whole
+from of_processes import boosting, ready, recovery, startup, whole
 from of_sweeps import many, sweeps
 from of_training import epochs, images, records, texts
 
@@ -36,6 +36,7 @@ SMOKE_GROWTH = {"rows": [100, 200], "workers": [1, 2], "trials": [1, 2], "metric
 SUITES: dict[str, tuple[Callable[..., Iterator[Row | Growth]], dict[str, Any], dict[str, Any]]] = {
     "startup": (startup, {"times": 9}, {"times": 1}),
     "whole": (whole, {"times": 9}, {"times": 1, "max_workers": 1}),
+    "ready": (ready, {"times": 5}, {"times": 1}),
     "epochs": (epochs, {"times": 5}, {"times": 1, "num_epochs": 1}),
     "images": (images, {"times": 3}, {"times": 1, "num_images": 70}),
     "texts": (texts, {"times": 3}, {"times": 1, "num_megabytes": 1}),

@@ -12,7 +12,7 @@ from measured import Growth, Row
 from run import DOCS, SUITES
 
 BENCHMARKS = Path(__file__).with_name("run.py")
-ON_RAY = ("whole", "boosting", "recovery", "sweeps", "many", "growth")
+ON_RAY = ("whole", "ready", "boosting", "recovery", "sweeps", "many", "growth")
 """Start clusters, and so do their peers."""
 MINUTES = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROW = Row("epoch / plain", "ms", [3.0, 2.0, 5.0], [2.0, 2.0, 2.0], 1.5, [0.9, 0.92])

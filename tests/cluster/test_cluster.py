@@ -16,13 +16,12 @@ from types import SimpleNamespace
 import pytest
 from processes import alive, descendants, named, title, until
 
+from rtrain.cluster.loopback import alone_on_this_machine, token_path
 from rtrain.cluster.ray_cluster import (
     END_SECONDS,
     StartingCluster,
-    _alone_on_this_machine,
     _job_config,
     connect,
-    token_path,
 )
 from rtrain.cluster.ray_session import LOCK_NAME, clear_finished
 from rtrain.config.schema import ClusterConf
@@ -91,12 +90,12 @@ def test_the_token_is_for_this_account_alone_and_is_not_made_where_it_is_turned_
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "ray" / "token"))
     monkeypatch.setenv("RAY_AUTH_MODE", mode)
-    with _alone_on_this_machine():
+    with alone_on_this_machine():
         assert token_path().exists() is (mode == "token")
     if mode == "token":
         assert token_path().stat().st_mode & 0o777 == 0o600
         token_path().chmod(0o644)
-        with _alone_on_this_machine():
+        with alone_on_this_machine():
             assert token_path().stat().st_mode & 0o777 == 0o600
 
 

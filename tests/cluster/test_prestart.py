@@ -67,5 +67,6 @@ def test_what_workers_import_early_is_there_and_leaves_devices_alone(name):
     for module in plugin.requires:
         pytest.importorskip(module)
     assert not plugin.worker_env(None), "Ray starts another process for each worker with variables"
-    done = subprocess.run([sys.executable, "-c", IMPORT, *plugin.worker_modules], check=False, timeout=120)
+    modules = (*plugin.worker_modules, *plugin.first_step_modules)
+    done = subprocess.run([sys.executable, "-c", IMPORT, *modules], check=False, timeout=120)
     assert done.returncode == 0

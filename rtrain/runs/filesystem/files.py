@@ -33,6 +33,13 @@ def private_files(private: bool) -> Iterator[None]:
         os.umask(before)
 
 
+def current_umask() -> int:
+    """Return the bits that files of this process don't get; for a moment, other threads' are private."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Replace ``path`` by ``text``: a reader, or a machine that loses power, sees the old file or the new one."""
     write_chunks(path, [text.encode()])

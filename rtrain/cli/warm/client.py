@@ -1,0 +1,83 @@
+"""Hand a command to ``rtrain up``, and be its terminal: signals go there, what it ends with comes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from rtrain.cli.warm.facts import facts, socket_path
+from rtrain.cli.warm.messages import STREAMS, ClosedError, receive, send, send_streams
+from rtrain.process.terminal import say
+
+COMMANDS = {"fit", "resume"}
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+ANSWER_SECONDS = 5.0
+
+
+def ran(words: Sequence[str]) -> int | None:
+    """Run a command line where ``rtrain up`` waits for one, and return its exit code; None if it has to run here."""
+    if not set(words[:1]) & COMMANDS or {"-h", "--help"} & set(words):
+        return None
+    command = {"words": words, "program": sys.argv[0], "path": sys.path}
+    try:
+        connection, answer = asked("run", **command)
+    except (ClosedError, OSError) as error:
+        _say(f"it does not answer ({error or 'it has ended'}); `rtrain down` clears it away")
+        return None
+    if connection is None:
+        return None
+    with connection:
+        if "refused" in answer:
+            _say(answer["refused"])
+            return None
+        connection.settimeout(None)
+        return _followed(connection)
+
+
+def asked(question: str, **more: Any) -> tuple[socket.socket | None, dict[str, Any]]:
+    """Ask what ``rtrain up`` has started, if it has, and return the connection and the answer.
+
+    Raises:
+        ClosedError: It has ended.
+        OSError: It has ended without clearing its socket away, does not answer, or is another account's.
+    """
+    path = socket_path()
+    if path is None or not path.exists():
+        return None, {}
+    if path.lstat().st_uid != os.geteuid():
+        raise PermissionError(f"{path} is another account's")
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(ANSWER_SECONDS)
+    try:
+        connection.connect(str(path))
+        send_streams(connection, list(STREAMS))
+        send(connection, {"question": question, "facts": facts(), **more})
+        return connection, receive(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _followed(connection: socket.socket) -> int:
+    for number in PASSED_ON:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: _pass_on(connection, number))
+    try:
+        return int(receive(connection)["code"])
+    except (ClosedError, OSError):
+        _say("it has ended before the command did")
+        return 1
+
+
+def _pass_on(connection: socket.socket, number: int) -> None:
+    with suppress(OSError):  # it has ended just now
+        send(connection, {"signal": number})
+
+
+def _say(text: str) -> None:
+    say(f"note: what `rtrain up` keeps ready is not used: {text}", err=True)

@@ -1,0 +1,204 @@
+"""``rtrain up``: what runs there ends as it would have here, and nothing of it is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from processes import alive, descendants, until
+
+from rtrain.cli.warm import facts
+from rtrain.cli.warm.imported import Imported
+from rtrain.runs.run import Run
+
+RTRAIN = Path(sys.executable).with_name("rtrain")
+SPEED = {"train/rows_per_second": 0}
+MLP = ["fit", "mlp", "num_workers=1", "trainer.max_epochs=2"]
+ENDLESS = [*MLP, "trainer.max_epochs=100000"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One that is ready, for all tests: where it listens, and its process."""
+    with ready(tmp_path_factory.mktemp("up") / "s") as found:
+        yield found
+
+
+@contextmanager
+def ready(place, *words):
+    code, out, err = rtrain(place, "up", *words)
+    assert (code, err) == (0, "")
+    yield place, int(re.search(r"process (\d+)", out)[1])
+    assert rtrain(place, "down")[0] == 0
+
+
+def rtrain(place, *words, folder=None, **variables):
+    done = subprocess.run(
+        [RTRAIN, *words],
+        cwd=folder or Path(place).parent,
+        env=environment(place, **variables),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def environment(place, **variables):
+    return {**os.environ, facts.PLACE: str(place), "PYTEST_CURRENT_TEST": "", **variables}
+
+
+def trains(start, place, folder):
+    """Start a run that does not end, and return its client when it trains."""
+    client = start(
+        [RTRAIN, *ENDLESS, f"run.root_dir={folder}"],
+        env=environment(place),
+        cwd=place.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert any("epoch 1/" in line for line in client.stdout)
+    return client
+
+
+def run_in(folder):
+    [run] = (Run.load(path.parent) for path in folder.rglob("manifest.json"))
+    return run
+
+
+def weights(run):
+    return {
+        str(path.relative_to(run.path)): sha256(path.read_bytes()).hexdigest()
+        for path in run.path.rglob("*.safetensors")
+    }
+
+
+def test_a_run_there_equals_one_here_to_the_last_bit_and_leaves_no_process(server, tmp_path):
+    place, _ = server
+    for name in ("here", "there"):
+        where = place if name == "there" else "off"
+        code, out, err = rtrain(where, *MLP, f"run.root_dir={tmp_path / name}", folder=place.parent)
+        assert (code, err) == (0, ""), out
+    here, there = run_in(tmp_path / "here"), run_in(tmp_path / "there")
+    assert there.manifest.host["pid"] != here.manifest.host["pid"]
+    assert there.metrics | SPEED == here.metrics | SPEED
+    assert weights(there) == weights(here) != {}
+    seat, worker = there.manifest.host["pid"], there.manifest.workers["0"]["pid"]
+    assert until(lambda: not alive([seat, worker]))
+    assert "runs so far: 1\n" in rtrain(place, "up", "--status")[1]
+    assert rtrain(place, "up")[1].splitlines()[0] in ("ready: torch, 1 worker", "starting: torch, 1 worker")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "status"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        pytest.param(signal.SIGTERM, 143, "preempted", marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_reaches_the_run(start, server, tmp_path, number, code, status):
+    client = trains(start, server[0], tmp_path)
+    client.send_signal(number)
+    assert client.wait(60) == code
+    assert run_in(tmp_path).status == status
+
+
+def test_a_run_is_alone_there_and_ends_with_its_client(start, server, tmp_path):
+    place, pid = server
+    client = trains(start, place, tmp_path)
+    code, _, err = rtrain(place, "fit", "nothing")
+    assert code == 2
+    assert "note: what `rtrain up` keeps ready is not used: another run uses it\n" in err
+    code, _, err = rtrain(place, "up", "--workers", "2")
+    assert (code, f"error: a run uses what process {pid} keeps ready." in err) == (1, True)
+    client.kill()
+    client.wait()
+    assert until(lambda: run_in(tmp_path).status == "preempted")
+    assert until(lambda: "in use" not in rtrain(place, "up", "--status")[1])
+
+
+def test_commands_of_another_environment_run_here_and_say_why(server, tmp_path):
+    place, _ = server
+    code, _, err = rtrain(place, "fit", "nothing", WORD="x", TERM="dumb")
+    assert code == 2
+    assert "keeps ready is not used: another value of WORD; `rtrain up` renews it\n" in err
+    assert "is not used: another folder; " in rtrain(place, "fit", "nothing", folder=tmp_path)[2]
+    assert "\nnot for commands from here: another value of WORD\n" in rtrain(place, "up", "--status", WORD="x")[1]
+
+
+def test_only_this_account_reaches_it(server):
+    assert server[0].stat().st_mode & 0o077 == 0
+
+
+def test_it_ends_when_no_command_comes(tmp_path):
+    with ready(tmp_path / "s", "--trainer", "xgboost", "--idle-minutes", "0.02") as (place, pid):
+        left = [pid, *descendants(pid)]
+        assert until(lambda: not alive(left), 60)
+        assert rtrain(place, "up", "--status")[1] == "rtrain up keeps nothing ready\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runs", [False, True])
+def test_nothing_outlives_one_that_was_killed(start, tmp_path, runs):
+    with ready(tmp_path / "s") as (place, pid):
+        client = trains(start, place, tmp_path) if runs else None
+        left = [pid, *descendants(pid)]
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: not alive(left), 60)
+        if client is not None:
+            assert client.wait(60) == 1
+            assert run_in(tmp_path).status == "preempted"
+
+
+def test_one_that_is_dead_is_passed_over_with_a_note(tmp_path):
+    place = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(place))
+    assert "it does not answer" in rtrain(place, "fit", "nothing", folder=tmp_path)[2]
+    assert rtrain(place, "up", "--status")[1] == "rtrain up keeps nothing ready\n"
+    assert rtrain(place, "down")[1] == "rtrain up keeps nothing ready\n"
+    assert "note" not in rtrain(place, "fit", "nothing")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "expected"),
+    [
+        (["--trainer", "sklearn"], "s", "rtrain up can't keep workers of sklearn ready."),
+        (["--trainer", "torhc"], "s", "did you mean: torch"),
+        ([], "missing/s", "rtrain up can't write"),
+        ([], "off", "rtrain up has no place for its socket: RTRAIN_UP is off."),
+        ([], "s" * 120, "is too long for a socket"),
+    ],
+)
+def test_what_cannot_be_kept_ready_is_an_error(tmp_path, words, place, expected):
+    code, _, err = rtrain(place if place == "off" else tmp_path / place, "up", *words, folder=tmp_path)
+    assert (code, expected in err) == (2, True), err
+
+
+@pytest.mark.parametrize("name", [*facts.facts()])
+def test_each_fact_counts(name):
+    there = json.loads(json.dumps(facts.facts()))
+    assert facts.difference(facts.facts(), there) is None
+    assert facts.difference(facts.facts(), there | {name: {"NEW": "x"}}) is not None
+
+
+def test_files_that_were_imported_and_changed_since_are_noticed(tmp_path, monkeypatch):
+    (tmp_path / "of_this_test.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    __import__("of_this_test")
+    monkeypatch.delitem(sys.modules, "of_this_test", raising=False)
+    monkeypatch.setitem(sys.modules, "of_this_test", __import__("of_this_test"))
+    imported = Imported()
+    assert not imported.has_changed()
+    os.utime(tmp_path / "of_this_test.py", (1, 1))
+    assert imported.has_changed()
