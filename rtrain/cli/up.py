@@ -33,7 +33,7 @@ def up(
     idle_minutes: Annotated[float, typer.Option("--idle-minutes", min=0.0, help="End it after so long unused.")] = 30.0,
     status: Annotated[bool, typer.Option("--status", help="Say what is ready, and start nothing.")] = False,
 ) -> None:
-    """Keep a Ray cluster and imported frameworks ready: the next rtrain fit in this folder starts within seconds."""
+    """Keep Ray and imports ready: runs start in seconds."""
     found = _asked("status")
     if not status:
         options = {"folder": str(Path.cwd()), "trainer": trainer, "workers": workers, "idle_minutes": idle_minutes}

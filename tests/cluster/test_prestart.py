@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -14,16 +13,6 @@ from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.ray_cluster import connect
 from rtrain.config.schema import ClusterConf, ScalingConf
 from rtrain.engine.ray import train
-from rtrain.trainers.registry import plugins
-
-EARLY = [name for name, plugin in plugins() if plugin.worker_modules]
-IMPORT = """
-import importlib, sys
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-torch = sys.modules.get("torch")
-assert torch is None or not torch.cuda.is_initialized()
-"""
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, "3"), ({"OMP_NUM_THREADS": "5"}, "5")])
@@ -59,14 +48,3 @@ def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
 def test_idle_processes_of_more_workers_than_cpus_are_not_ended_by_ray():
     crowded = ScalingConf(num_workers=8, resources_per_worker={"CPU": 0.25})
     assert Prestart.of_run(crowded, ["json"], 4).variables["RAY_num_workers_soft_limit"] == "9"
-
-
-@pytest.mark.parametrize("name", EARLY)
-def test_what_workers_import_early_is_there_and_leaves_devices_alone(name):
-    plugin = dict(plugins())[name]
-    for module in plugin.requires:
-        pytest.importorskip(module)
-    assert not plugin.worker_env(None), "Ray starts another process for each worker with variables"
-    modules = (*plugin.worker_modules, *plugin.first_step_modules)
-    done = subprocess.run([sys.executable, "-c", IMPORT, *modules], check=False, timeout=120)
-    assert done.returncode == 0

@@ -134,6 +134,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         ),
     },
     "docs/architecture.md": {"config": FOLDERS},
+    "README.md": {"rtrain up": "leaves processes behind: tests/cli/test_up.py"},
     "docs/performance.md": {"rtrain up": "leaves processes behind: tests/cli/test_up.py"},
     "docs/contributing.md": {".venv/bin/pytest tests/datasets -n 2 --dist loadfile": "runs other tests"},
     "docs/export.md": {

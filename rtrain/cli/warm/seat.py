@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,5 +69,8 @@ def _move(streams: list[int], command: Mapping[str, Any]) -> None:
     os.environ.update({name: value for name, value in command["facts"]["variables"].items() if of_terminal(name)})
     sys.path[:] = command["path"]
     sys.argv = [command["program"], *command["words"]]
+    main = types.ModuleType("__main__")  # processes that multiprocessing spawns import it
+    main.__file__ = command["program"]
+    sys.modules["__main__"] = main
     for number in PASSED_ON:
         signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

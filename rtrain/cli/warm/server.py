@@ -169,7 +169,8 @@ class Server:
         send_streams(self._to_seat, streams)
         send(self._to_seat, command)
         self._client, self._is_busy, self._runs = connection, True, self._runs + 1
-        send(connection, {})
+        with suppress(OSError):  # it has gone: _read_client ends the command
+            send(connection, {})
         return True
 
     def _refused(self, command: dict[str, Any]) -> str | None:
