@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from rtrain.cli.warm import client
-from rtrain.cli.warm.facts import PLACE, socket_path
-from rtrain.cli.warm.messages import IN_USE, READY, STARTING, ClosedError
+from rtrain.cli.warm.facts import PLACE, beside, socket_path
+from rtrain.cli.warm.messages import IN_USE, READY, STARTING, TAKEN, ClosedError
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError, RtrainError, first_line
 from rtrain.process.terminal import say
@@ -67,11 +67,18 @@ def _check_trainer(name: str) -> None:
 
 
 def _asked(question: str) -> dict[str, Any] | None:
-    """Return the answer of what is there; None if nothing is."""
+    """Return the answer of what is there; None if nothing is.
+
+    Raises:
+        RtrainError: It does not answer.
+    """
     try:
         connection, answer = client.asked(question)
     except (ClosedError, ConnectionError):
         return None
+    except OSError as error:
+        hint = f"End it: kill -9 $(cat {beside(socket_path() or Path(), 'lock')})"
+        raise RtrainError(f"what rtrain up keeps ready does not answer: {first_line(error)}.", hint) from error
     if connection is None:
         return None
     connection.close()
@@ -84,7 +91,8 @@ def _end(found: dict[str, Any] | None) -> None:
     if path is None:
         return
     if found is None:
-        path.unlink(missing_ok=True)
+        if path.is_socket():
+            path.unlink()
         return
     _asked("end")
     deadline = time.monotonic() + START_SECONDS
@@ -93,19 +101,23 @@ def _end(found: dict[str, Any] | None) -> None:
 
 
 def _started(options: dict[str, Any]) -> dict[str, Any]:
-    """Start it, and return its status when it is ready."""
-    log = _place().with_suffix(".log")
-    command = [sys.executable, "-m", "rtrain.cli.warm.server", json.dumps(options)]
-    with log.open("w") as file:
+    """Start it, and return its status when it is ready.
+
+    Raises:
+        RtrainError: It does not start, or another one was started meanwhile.
+    """
+    log = beside(_place(), "log")
+    command = [sys.executable, "-m", "rtrain.cli.warm", json.dumps(options)]
+    with log.open("a") as file:
         server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, cwd="/"
         )
     found, deadline = None, time.monotonic() + START_SECONDS
     try:
         while (found is None or found["state"] == STARTING) and time.monotonic() < deadline:
-            is_over = server.poll() is not None
+            is_over = server.poll() not in (None, TAKEN)
             time.sleep(POLL_SECONDS)
-            found = _asked("status")  # another one may have been started meanwhile
+            found = _asked("status")
             if found is None and is_over:
                 break
     except KeyboardInterrupt:
@@ -113,6 +125,8 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
         raise
     if found is None:
         raise RtrainError("what rtrain up has started does not answer.", f"Read {log}")
+    if found["options"] != options:
+        raise RtrainError("another rtrain up was started at the same time, with other options.", "Run it again")
     return found
 
 
@@ -128,10 +142,13 @@ def _place() -> Path:
         raise ConfigError(f"rtrain up has no place for its socket: {why}.", f"Name a file: export {PLACE}=~/up.socket")
     if len(os.fsencode(path)) > LONGEST:
         raise ConfigError(f"{path} is too long for a socket.", f"Name a shorter path in {PLACE}")
+    if path.exists() and not path.is_socket():
+        raise ConfigError(f"{path} is there already, and is no socket.", f"Name another path in {PLACE}")
+    log = beside(path, "log")
     try:
-        path.with_suffix(".log").touch(0o600)
+        log.touch(0o600)
     except OSError as error:
-        raise ConfigError(f"rtrain up can't write {path.with_suffix('.log')}: {first_line(error)}") from error
+        raise ConfigError(f"rtrain up can't write {log}: {first_line(error)}") from error
     return path
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from rtrain.cluster.scaling import worker_resources, workers_here
 from rtrain.config.schema import ScalingConf
 
-COUNT = "--num_prestart_python_workers="
+COUNT = "--num_prestart_python_workers"
 """Ray's option, which it sets to the number of CPUs."""
+AT_ONCE = "--maximum_startup_concurrency"
+"""Ray's option, which it sets to the number of cores: of more processes than that, it starts none before it has to."""
 ARRIVALS = "RTRAIN_ARRIVALS"
 """Variable that names the folder where each process leaves a file when it is ready."""
 
@@ -70,4 +72,8 @@ class Prestart:
 
     def in_command(self, command: Sequence[str]) -> list[str]:
         """Return the command line of one of Ray's processes with the number of these."""
-        return [f"{COUNT}{self.num_processes}" if word.startswith(COUNT) else word for word in command]
+        options = {COUNT: self.num_processes}
+        if self.arrivals is not None:
+            options[AT_ONCE] = self.num_processes
+        parts = [word.partition("=") for word in command]
+        return [f"{name}={options[name]}" if name in options else f"{name}{sep}{value}" for name, sep, value in parts]

@@ -106,8 +106,9 @@ def taken(conf: ClusterConf, prestart: Prestart | None) -> ReadyCluster | None:
     ready.wait()
     if ready.is_for(conf, prestart):
         return ready
+    why = "this run needs other workers, or another cluster" if ready.answers else "its processes have ended"
     ready.end()
-    log.warning("this run needs other workers, or another cluster, than `rtrain up` keeps ready")
+    log.warning("the cluster of `rtrain up` is not used: %s", why)
     return None
 
 

@@ -18,6 +18,7 @@ from processes import alive, descendants, until
 
 from rtrain.cli.warm import facts
 from rtrain.cli.warm.imported import Imported
+from rtrain.cli.warm.messages import send
 from rtrain.runs.run import Run
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
@@ -83,11 +84,45 @@ def weights(run):
     }
 
 
+NET = """
+from pathlib import Path
+from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self):
+        width = int(Path("width.txt").read_text())
+        super().__init__(nn.Flatten(), nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
+"""
+"""Finds a file next to the config, in the worker too."""
+PROJECT = {
+    "pyproject.toml": "",
+    "width.txt": "24",
+    "own_net.py": NET,
+    "own.yaml": """
+defaults: [{trainer: torch}, {optimizer: adamw}, {dataset: digits}]
+trainer: {model: {_target_: own_net.Net}}
+""",
+}
+
+
+DATA = """
+import numpy
+from sklearn.datasets import load_digits
+
+def load():
+    print("drawn", numpy.random.rand())
+    return load_digits(as_frame=True).frame.rename(columns={"target": "y"})
+"""
+
+
 def test_a_run_there_equals_one_here_to_the_last_bit_and_leaves_no_process(server, tmp_path):
     place, _ = server
+    for name, text in PROJECT.items():
+        (place.parent / name).write_text(text)
     for name in ("here", "there"):
         where = place if name == "there" else "off"
-        code, out, err = rtrain(where, *MLP, f"run.root_dir={tmp_path / name}", folder=place.parent)
+        words = ["fit", "own.yaml", *MLP[2:], f"run.root_dir={tmp_path / name}"]
+        code, out, err = rtrain(where, *words, folder=place.parent)
         assert (code, err) == (0, ""), out
     here, there = run_in(tmp_path / "here"), run_in(tmp_path / "there")
     assert there.manifest.host["pid"] != here.manifest.host["pid"]
@@ -132,8 +167,21 @@ def test_commands_of_another_environment_run_here_and_say_why(server, tmp_path):
     code, _, err = rtrain(place, "fit", "nothing", WORD="x", TERM="dumb")
     assert code == 2
     assert "keeps ready is not used: another value of WORD; `rtrain up` renews it\n" in err
-    assert "is not used: another folder; " in rtrain(place, "fit", "nothing", folder=tmp_path)[2]
+    assert "is not used: not the same folder; " in rtrain(place, "fit", "nothing", folder=tmp_path)[2]
     assert "\nnot for commands from here: another value of WORD\n" in rtrain(place, "up", "--status", WORD="x")[1]
+
+
+def test_a_client_that_gives_up_starts_no_run(server):
+    place, pid = server
+    os.kill(pid, signal.SIGSTOP)
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.connect(str(place))
+        question = {"question": "run", "facts": facts.facts(), "words": MLP, "program": "rtrain", "path": sys.path}
+        question["facts"].update(variables=environment(place), folder=facts.identity(place.parent))
+        send(gone, question)
+    os.kill(pid, signal.SIGCONT)
+    said = rtrain(place, "up", "--status")[1]
+    assert ("in use" in said, f"process {pid}" in said) == (False, True)
 
 
 def test_only_this_account_reaches_it(server):
@@ -145,6 +193,55 @@ def test_it_ends_when_no_command_comes(tmp_path):
         left = [pid, *descendants(pid)]
         assert until(lambda: not alive(left), 60)
         assert rtrain(place, "up", "--status")[1] == "rtrain up keeps nothing ready\n"
+
+
+@pytest.mark.slow
+def test_two_workers_get_ready_and_train_the_same(tmp_path):
+    with ready(tmp_path / "s", "--workers", "2") as (place, _):
+        assert rtrain(place, "up", "--status")[1].startswith("ready: torch, 2 workers\n")
+        for name in ("here", "there"):
+            where = place if name == "there" else "off"
+            words = [*MLP, "num_workers=2", f"run.root_dir={tmp_path / name}"]
+            code, out, err = rtrain(where, *words, folder=place.parent)
+            assert (code, err) == (0, ""), out
+    assert weights(run_in(tmp_path / "here")) == weights(run_in(tmp_path / "there")) != {}
+
+
+@pytest.mark.slow
+def test_runs_draw_other_random_numbers_and_a_resumed_one_goes_on(tmp_path):
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "own_data.py").write_text(DATA)
+    words = ["fit", "mlp", "num_workers=1", "trainer.max_epochs=1", "dataset=python", "dataset.function=own_data:load"]
+    with ready(tmp_path / "s") as (place, _):
+        drawn = [re.search("drawn .*", "".join(rtrain(place, *words)[1:]))[0] for _ in range(2)]
+        assert len(set(drawn)) == 2
+        code, out, err = rtrain(place, "resume", "last", "trainer.max_epochs=2")
+        assert (code, "is not used" in err) == (0, False), out
+        assert "runs so far: 3" in rtrain(place, "up", "--status")[1]
+
+
+@pytest.mark.slow
+def test_a_private_run_has_a_cluster_that_is_private(tmp_path):
+    with ready(tmp_path / "s") as (place, _):
+        code, _, err = rtrain(place, *MLP, "run.private=true", "run.root_dir=runs")
+    assert (code, err) == (
+        0,
+        "note: the cluster of `rtrain up` is not used: this run needs other workers, or another cluster\n",
+    )
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "runs").rglob("*")} == {0}
+
+
+@pytest.mark.slow
+def test_one_that_is_stuck_is_named(tmp_path):
+    with ready(tmp_path / "s") as (place, pid):
+        os.kill(pid, signal.SIGSTOP)
+        assert (
+            "it does not answer (timed out); `rtrain down` clears it away, or says how" in rtrain(place, "fit", "x")[2]
+        )
+        code, _, err = rtrain(place, "down")
+        assert (code, f"End it: kill -9 $(cat {place}.lock)" in err) == (1, True)
+        assert Path(f"{place}.lock").read_text() == str(pid)
+        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.slow
@@ -178,11 +275,16 @@ def test_one_that_is_dead_is_passed_over_with_a_note(tmp_path):
         ([], "missing/s", "rtrain up can't write"),
         ([], "off", "rtrain up has no place for its socket: RTRAIN_UP is off."),
         ([], "s" * 120, "is too long for a socket"),
+        ([], "notes.txt", "is there already, and is no socket"),
     ],
 )
 def test_what_cannot_be_kept_ready_is_an_error(tmp_path, words, place, expected):
-    code, _, err = rtrain(place if place == "off" else tmp_path / place, "up", *words, folder=tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    where = place if place == "off" else tmp_path / place
+    code, _, err = rtrain(where, "up", *words, folder=tmp_path)
     assert (code, expected in err) == (2, True), err
+    assert rtrain(where, "down", folder=tmp_path)[:2] == (0, "rtrain up keeps nothing ready\n")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", [*facts.facts()])
@@ -190,6 +292,16 @@ def test_each_fact_counts(name):
     there = json.loads(json.dumps(facts.facts()))
     assert facts.difference(facts.facts(), there) is None
     assert facts.difference(facts.facts(), there | {name: {"NEW": "x"}}) is not None
+    assert facts.difference(facts.facts(), {key: value for key, value in there.items() if key != name}) is not None
+
+
+def test_another_folder_of_the_same_name_is_another_one(tmp_path):
+    (tmp_path / "project").mkdir()
+    before = facts.identity(tmp_path / "project")
+    assert facts.identity(tmp_path / "project") == before
+    (tmp_path / "project").rename(tmp_path / "old")
+    (tmp_path / "project").mkdir()
+    assert facts.identity(tmp_path / "project") != before
 
 
 def test_files_that_were_imported_and_changed_since_are_noticed(tmp_path, monkeypatch):

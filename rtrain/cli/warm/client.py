@@ -16,7 +16,7 @@ from rtrain.process.terminal import say
 
 COMMANDS = {"fit", "resume"}
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 10.0
 
 
 def ran(words: Sequence[str]) -> int | None:
@@ -27,7 +27,7 @@ def ran(words: Sequence[str]) -> int | None:
     try:
         connection, answer = asked("run", **command)
     except (ClosedError, OSError) as error:
-        _say(f"it does not answer ({error or 'it has ended'}); `rtrain down` clears it away")
+        _say(f"it does not answer ({error or 'it has ended'}); `rtrain down` clears it away, or says how")
         return None
     if connection is None:
         return None
@@ -35,7 +35,6 @@ def ran(words: Sequence[str]) -> int | None:
         if "refused" in answer:
             _say(answer["refused"])
             return None
-        connection.settimeout(None)
         return _followed(connection)
 
 
@@ -47,7 +46,7 @@ def asked(question: str, **more: Any) -> tuple[socket.socket | None, dict[str, A
         OSError: It has ended without clearing its socket away, does not answer, or is another account's.
     """
     path = socket_path()
-    if path is None or not path.exists():
+    if path is None or not path.is_socket():
         return None, {}
     if path.lstat().st_uid != os.geteuid():
         raise PermissionError(f"{path} is another account's")
@@ -55,7 +54,6 @@ def asked(question: str, **more: Any) -> tuple[socket.socket | None, dict[str, A
     connection.settimeout(ANSWER_SECONDS)
     try:
         connection.connect(str(path))
-        send_streams(connection, list(STREAMS))
         send(connection, {"question": question, "facts": facts(), **more})
         return connection, receive(connection)
     except BaseException:
@@ -63,15 +61,21 @@ def asked(question: str, **more: Any) -> tuple[socket.socket | None, dict[str, A
         raise
 
 
-def _followed(connection: socket.socket) -> int:
+def _followed(connection: socket.socket) -> int | None:
+    connection.settimeout(None)
     for number in PASSED_ON:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _: _pass_on(connection, number))
     try:
-        return int(receive(connection)["code"])
+        send_streams(connection, list(STREAMS))
+        answer = receive(connection)
     except (ClosedError, OSError):
-        _say("it has ended before the command did")
+        say("error: what `rtrain up` keeps ready has ended before the command did", err=True)
         return 1
+    if "refused" in answer:
+        _say(answer["refused"])
+        return None
+    return int(answer["code"])
 
 
 def _pass_on(connection: socket.socket, number: int) -> None:

@@ -8,10 +8,12 @@ import socket
 from typing import Any
 
 STREAMS = (0, 1, 2)
-"""Descriptors that a client sends before its first message."""
+"""Descriptors that a client sends when its command is taken."""
 LENGTH_BYTES = 4
 STARTING, READY, IN_USE = "starting", "ready", "in use"
 """States that the server answers with."""
+TAKEN = 3
+"""Exit code of a server where another one listens already."""
 
 
 class ClosedError(Exception):

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import fcntl
-import gc
-import importlib
-import json
 import os
 import selectors
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from rtrain.cli.warm import seat
-from rtrain.cli.warm.facts import difference, facts, socket_path
+from rtrain.cli.warm.facts import difference
 from rtrain.cli.warm.imported import Imported
-from rtrain.cli.warm.messages import IN_USE, READY, STARTING, ClosedError, receive, receive_streams, send, send_streams
-from rtrain.cluster.prestart import Prestart
-from rtrain.cluster.scaling import cluster_cpus
-from rtrain.config.schema import ScalingConf
-from rtrain.trainers.registry import load_trainer
-from rtrain.training.preparation import DATA_CPUS
+from rtrain.cli.warm.messages import (
+    IN_USE,
+    READY,
+    STARTING,
+    ClosedError,
+    receive,
+    receive_streams,
+    send,
+    send_streams,
+)
 
-NEEDED = ("rtrain.cli.app", "rtrain.displays.run", "rtrain.training.fit", "rtrain.engine.ray.controller")
-"""Modules of every run on a cluster, beyond those of its trainer."""
 ASK_SECONDS = 5.0
 """How long a client may take to say what it wants."""
 
@@ -40,13 +35,17 @@ class Server:
         listener: Where clients connect.
         here: Facts of this process, as it was started.
         options: What ``rtrain up`` was given.
-        prestart: The worker processes of the clusters.
+        run: What a seat does, with its connection to this process.
     """
 
     def __init__(
-        self, listener: socket.socket, here: dict[str, Any], options: dict[str, Any], prestart: Prestart
+        self,
+        listener: socket.socket,
+        here: dict[str, Any],
+        options: dict[str, Any],
+        run: Callable[[socket.socket], int],
     ) -> None:
-        self._listener, self._here, self._options, self._prestart = listener, here, options, prestart
+        self._listener, self._here, self._options, self._run = listener, here, options, run
         self._idle_seconds = 60 * options["idle_minutes"]
         self._imported = Imported()
         self._seat, self._to_seat = 0, socket.socket()
@@ -88,8 +87,10 @@ class Server:
             return {key.fileobj for key, _ in selector.select(left if self._is_ready and not self._is_busy else None)}
 
     def _read_seat(self) -> None:
-        with suppress(ClosedError, OSError):  # SIGCHLD announces its end
+        try:
             receive(self._to_seat)
+        except (ClosedError, OSError):  # SIGCHLD announces its end
+            return
         self._is_ready = True
         if not self._is_busy:
             self._used = time.monotonic()
@@ -119,7 +120,7 @@ class Server:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            return lambda: seat.run(theirs, self._here["folder"], self._prestart)
+            return lambda: self._run(theirs)
         theirs.close()
         self._seat, self._to_seat, self._is_ready, self._is_busy = pid, mine, False, False
         return None
@@ -147,16 +148,11 @@ class Server:
         connection.settimeout(ASK_SECONDS)
         stays = False
         with suppress(ClosedError, OSError):  # a client that has gone
-            streams = receive_streams(connection)
-            try:
-                stays = self._do(connection, streams, receive(connection))
-            finally:
-                for stream in streams:
-                    os.close(stream)
+            stays = self._do(connection, receive(connection))
         if not stays:
             connection.close()
 
-    def _do(self, connection: socket.socket, streams: list[int], command: dict[str, Any]) -> bool:
+    def _do(self, connection: socket.socket, command: dict[str, Any]) -> bool:
         """Do what a client wants; return whether it stays."""
         if command["question"] != "run":
             self._leaves = self._leaves or command["question"] == "end"
@@ -166,11 +162,18 @@ class Server:
         if refused is not None:
             send(connection, {"refused": refused})
             return False
-        send_streams(self._to_seat, streams)
-        send(self._to_seat, command)
+        send(connection, {})
+        streams = receive_streams(connection)  # a client that has gone meanwhile does not get this far
+        try:
+            send_streams(self._to_seat, streams)
+            send(self._to_seat, command)
+        except OSError:
+            send(connection, {"refused": "it has just ended"})
+            return False
+        finally:
+            for stream in streams:
+                os.close(stream)
         self._client, self._is_busy, self._runs = connection, True, self._runs + 1
-        with suppress(OSError):  # it has gone: _read_client ends the command
-            send(connection, {})
         return True
 
     def _refused(self, command: dict[str, Any]) -> str | None:
@@ -198,50 +201,3 @@ class Server:
         self._to_seat.close()
         with suppress(ChildProcessError):  # it is over
             os.waitpid(self._seat, 0)
-
-
-def main() -> int:
-    """Import, listen, and serve, for ``python -m``: the options of ``rtrain up`` as JSON."""
-    options, path = json.loads(sys.argv[1]), socket_path()
-    assert path is not None, "rtrain up has checked it"
-    lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # one alone listens there
-    os.set_inheritable(lock, False)
-    here, modules = facts() | {"folder": options["folder"]}, imported(options["trainer"])
-    scaling = ScalingConf(num_workers=options["workers"])
-    prestart = Prestart.of_run(scaling, modules, cluster_cpus(scaling, DATA_CPUS))
-    listener = listening(path)
-    gc.collect()
-    gc.freeze()  # pages that forks share stay shared
-    work = Server(listener, here, options, prestart).serve()
-    if work is not None:
-        os.close(lock)
-        return work()
-    path.unlink(missing_ok=True)
-    return 0
-
-
-def imported(trainer: str) -> tuple[str, ...]:
-    """Import what a run with a trainer needs, and return the modules that its workers import."""
-    plugin = load_trainer(trainer)
-    modules = (*plugin.worker_modules, *plugin.first_step_modules)
-    for name in (*NEEDED, *modules):
-        importlib.import_module(name)
-    return modules
-
-
-def listening(path: Path) -> socket.socket:
-    """Return a socket for clients of this account alone."""
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    mask = os.umask(0o077)
-    try:
-        listener.bind(str(path))
-    finally:
-        os.umask(mask)
-    listener.listen()
-    return listener
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,90 @@
+"""``python -m rtrain.cli.warm OPTIONS``: import, listen and serve; the options of ``rtrain up`` as JSON."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+from functools import partial
+from pathlib import Path
+
+from rtrain.cli.warm import seat
+from rtrain.cli.warm.facts import beside, facts, socket_path
+from rtrain.cli.warm.messages import TAKEN
+from rtrain.cli.warm.server import Server
+from rtrain.cluster.prestart import Prestart
+from rtrain.cluster.scaling import cluster_cpus
+from rtrain.config.schema import ScalingConf
+from rtrain.trainers.registry import load_trainer
+from rtrain.training.preparation import DATA_CPUS
+
+NEEDED = ("rtrain.cli.app", "rtrain.displays.run", "rtrain.training.fit", "rtrain.engine.ray.controller")
+"""Modules of every run on a cluster, beyond those of its trainer."""
+
+
+def main() -> int:
+    """Return the exit code of the server, or of what a fork of it has run."""
+    options, path = json.loads(sys.argv[1]), socket_path()
+    assert path is not None, "rtrain up has checked it"
+    lock = held(beside(path, "lock"))
+    if lock is None:
+        return TAKEN
+    os.ftruncate(1, 0)  # the log of an earlier one
+    here, before = facts(Path(options["folder"])), set(sys.path)
+    modules = imported(options["trainer"])
+    added = [one for one in sys.path if one not in before]
+    scaling = ScalingConf(num_workers=options["workers"])
+    prestart = Prestart.of_run(scaling, modules, cluster_cpus(scaling, DATA_CPUS))
+    listener = listening(path)
+    gc.collect()
+    gc.freeze()  # pages that forks share stay shared
+    run = partial(seat.run, folder=options["folder"], added=added, prestart=prestart)
+    work = Server(listener, here, options, run).serve()
+    if work is not None:
+        os.close(lock)
+        return work()
+    path.unlink(missing_ok=True)
+    return 0
+
+
+def held(file: Path) -> int | None:
+    """Return a lock that this process keeps, with its process id in the file; None if another one has it."""
+    lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    os.ftruncate(lock, 0)
+    os.write(lock, str(os.getpid()).encode())
+    return lock
+
+
+def imported(trainer: str) -> tuple[str, ...]:
+    """Import what a run with a trainer needs, and return the modules that its workers import."""
+    plugin = load_trainer(trainer)
+    modules = (*plugin.worker_modules, *plugin.first_step_modules)
+    for name in (*NEEDED, *modules):
+        importlib.import_module(name)
+    return modules
+
+
+def listening(path: Path) -> socket.socket:
+    """Return a socket for clients of this account alone."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    mask = os.umask(0o077)
+    try:
+        listener.bind(str(path))
+    finally:
+        os.umask(mask)
+    listener.listen()
+    return listener
+
+
+if __name__ == "__main__":
+    sys.exit(main())
