@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rtrain.cli.warm import client
-from rtrain.cli.warm.facts import PLACE, beside, socket_path
+from rtrain.cli.warm.facts import PLACE, companion, socket_path
 from rtrain.cli.warm.messages import IN_USE, READY, STARTING, TAKEN, ClosedError
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError, RtrainError, first_line
@@ -77,7 +77,7 @@ def _asked(question: str) -> dict[str, Any] | None:
     except (ClosedError, ConnectionError):
         return None
     except OSError as error:
-        hint = f"End it: kill -9 $(cat {beside(socket_path() or Path(), 'lock')})"
+        hint = f"End it: kill -9 $(cat {companion(socket_path() or Path(), 'lock')})"
         raise RtrainError(f"what rtrain up keeps ready does not answer: {first_line(error)}.", hint) from error
     if connection is None:
         return None
@@ -106,7 +106,7 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
     Raises:
         RtrainError: It does not start, or another one was started meanwhile.
     """
-    log = beside(_place(), "log")
+    log = companion(_place(), "log")
     command = [sys.executable, "-m", "rtrain.cli.warm", json.dumps(options)]
     with log.open("a") as file:
         server = subprocess.Popen(
@@ -143,8 +143,8 @@ def _place() -> Path:
     if len(os.fsencode(path)) > LONGEST:
         raise ConfigError(f"{path} is too long for a socket.", f"Name a shorter path in {PLACE}")
     if path.exists() and not path.is_socket():
-        raise ConfigError(f"{path} is there already, and is no socket.", f"Name another path in {PLACE}")
-    log = beside(path, "log")
+        raise ConfigError(f"{path} exists, and is not a socket.", f"Name another path in {PLACE}")
+    log = companion(path, "log")
     try:
         log.touch(0o600)
     except OSError as error:

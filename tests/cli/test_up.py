@@ -275,7 +275,7 @@ def test_one_that_is_dead_is_passed_over_with_a_note(tmp_path):
         ([], "missing/s", "rtrain up can't write"),
         ([], "off", "rtrain up has no place for its socket: RTRAIN_UP is off."),
         ([], "s" * 120, "is too long for a socket"),
-        ([], "notes.txt", "is there already, and is no socket"),
+        ([], "notes.txt", "exists, and is not a socket"),
     ],
 )
 def test_what_cannot_be_kept_ready_is_an_error(tmp_path, words, place, expected):

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from rtrain.cli.warm import seat
-from rtrain.cli.warm.facts import beside, facts, socket_path
+from rtrain.cli.warm.facts import companion, facts, socket_path
 from rtrain.cli.warm.messages import TAKEN
 from rtrain.cli.warm.server import Server
 from rtrain.cluster.prestart import Prestart
@@ -30,7 +30,7 @@ def main() -> int:
     """Return the exit code of the server, or of what a fork of it has run."""
     options, path = json.loads(sys.argv[1]), socket_path()
     assert path is not None, "rtrain up has checked it"
-    lock = held(beside(path, "lock"))
+    lock = held(companion(path, "lock"))
     if lock is None:
         return TAKEN
     os.ftruncate(1, 0)  # the log of an earlier one

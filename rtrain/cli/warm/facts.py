@@ -35,7 +35,7 @@ def socket_path() -> Path | None:
     return None if folder is None else folder / "up.socket"
 
 
-def beside(path: Path, kind: str) -> Path:
+def companion(path: Path, kind: str) -> Path:
     """Return the file of a kind, ``log`` or ``lock``, that belongs to a socket."""
     return path.with_name(f"{path.name}.{kind}")
 
@@ -57,13 +57,7 @@ def facts(folder: Path | None = None) -> dict[str, Any]:
         "folder": identity(folder or Path.cwd()),
         "machine": os.uname().nodename,
         "account": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
-        "Python": [
-            sys.executable,
-            sys.prefix,
-            list(sys.flags),
-            sys.warnoptions,
-            sorted(map(str, sys._xoptions.items())),
-        ],
+        "Python": [sys.executable, sys.prefix, list(sys.flags), sys.warnoptions],
         "cores": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "priority": [
             os.getpriority(os.PRIO_PROCESS, 0),
