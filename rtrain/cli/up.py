@@ -21,7 +21,7 @@ from rtrain.process.terminal import say
 from rtrain.trainers.registry import load_trainer, packages, plugins
 
 START_SECONDS = 120.0
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.2
 LONGEST = 100
 """Bytes of the path of a socket: Linux takes 107, macOS 103."""
 NOTHING = "rtrain up keeps nothing ready"
