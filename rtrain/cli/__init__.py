@@ -9,6 +9,9 @@ import sys
 
 from rtrain.cli.interrupt import INTERRUPTED, Interrupt
 
+MADE_READY = (["fit"], ["resume"])
+"""Commands that ``rtrain up`` has everything ready for."""
+
 
 def main() -> None:
     """Run the ``rtrain`` command; ``--version`` and a TAB are answered before it is imported."""
@@ -23,9 +26,11 @@ def main() -> None:
 
         if answered(sys.argv[2:]):
             return
-    from rtrain.cli.warm.client import ran
+    code = None
+    if sys.argv[1:2] in MADE_READY:
+        from rtrain.cli.warm.client import ran
 
-    code = ran(sys.argv[1:])
+        code = ran(sys.argv[1:])
     sys.exit(_run(interrupt) if code is None else code)
 
 

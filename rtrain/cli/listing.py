@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,9 +32,19 @@ def datasets(dataset: Annotated[str | None, typer.Argument(help="Show all keys o
     _print(registry.describe(), registry.confs(), dataset, "dataset")
 
 
+def check_name(name: str, names: Collection[str], group: str) -> None:
+    """Check that a trainer, or a source, of this name is installed.
+
+    Raises:
+        ConfigError: None is.
+    """
+    if name not in names:
+        raise ConfigError(f"there is no {group} '{name}'.", nearest_or_all(name, names))
+
+
 def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | None, group: str) -> None:
-    if name is not None and name not in confs:
-        raise ConfigError(f"there is no {group} '{name}'.", nearest_or_all(name, confs))
+    if name is not None:
+        check_name(name, confs, group)
     width = max(len(info.name) for info in infos)
     for info in infos:
         if name in (None, info.name):

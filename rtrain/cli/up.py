@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+from rtrain.cli.listing import check_name
 from rtrain.cli.warm import client
 from rtrain.cli.warm.facts import PLACE, companion, socket_path
 from rtrain.cli.warm.messages import IN_USE, READY, STARTING, TAKEN, ClosedError
-from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError, RtrainError, first_line
 from rtrain.process.terminal import say
 from rtrain.trainers.registry import load_trainer, packages, plugins
@@ -59,8 +59,7 @@ def down() -> None:
 
 
 def _check_trainer(name: str) -> None:
-    if name not in packages():
-        raise ConfigError(f"there is no trainer '{name}'.", nearest_or_all(name, packages()))
+    check_name(name, packages(), "trainer")
     if not load_trainer(name).worker_modules:
         able = [name for name, plugin in plugins() if plugin.worker_modules]
         raise ConfigError(f"rtrain up can't keep workers of {name} ready.", f"It can those of {', '.join(able)}")

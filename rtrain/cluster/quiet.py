@@ -1,5 +1,7 @@
 """Settings of Ray that only the environment can carry."""
 
+import os
+
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -10,4 +12,9 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_TRAIN_ENABLE_PRINT_PATCH": "0",  # what user code prints goes where rtrain takes secrets out of it, only
 }
-"""Ray's settings that only the environment can carry; a user's own value wins."""
+
+
+def quieten() -> None:
+    """Set them in this process, before it starts a cluster or joins one; a user's own value wins."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)

@@ -16,7 +16,7 @@ from typing import Any
 from rtrain.cluster import ready_cluster
 from rtrain.cluster.loopback import alone_on_this_machine, token_path
 from rtrain.cluster.prestart import Prestart
-from rtrain.cluster.quiet import QUIET
+from rtrain.cluster.quiet import quieten
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
@@ -80,8 +80,7 @@ class StartingCluster:
         return self._address is None and not self._was_connected
 
     def _live(self) -> None:
-        for name, value in QUIET.items():
-            os.environ.setdefault(name, value)
+        quieten()
         if self._address is not None and _has_token():
             os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from dataclasses import replace
 
 from rtrain.cluster.loopback import alone_on_this_machine
 from rtrain.cluster.prestart import Prestart
-from rtrain.cluster.quiet import QUIET
+from rtrain.cluster.quiet import quieten
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.runs.filesystem.files import current_umask
@@ -42,8 +41,7 @@ class ReadyCluster:
         threading.Event().wait()
 
     def _start(self) -> None:
-        for name, value in QUIET.items():
-            os.environ.setdefault(name, value)
+        quieten()
         from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
         from ray._private.node import Node
         from ray._private.parameter import RayParams

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -307,9 +308,7 @@ def test_another_folder_of_the_same_name_is_another_one(tmp_path):
 def test_files_that_were_imported_and_changed_since_are_noticed(tmp_path, monkeypatch):
     (tmp_path / "of_this_test.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    __import__("of_this_test")
-    monkeypatch.delitem(sys.modules, "of_this_test", raising=False)
-    monkeypatch.setitem(sys.modules, "of_this_test", __import__("of_this_test"))
+    monkeypatch.setitem(sys.modules, "of_this_test", import_module("of_this_test"))
     imported = Imported()
     assert not imported.has_changed()
     os.utime(tmp_path / "of_this_test.py", (1, 1))

@@ -19,6 +19,7 @@ from rtrain.cli.warm.server import Server
 from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.scaling import cluster_cpus
 from rtrain.config.schema import ScalingConf
+from rtrain.runs.filesystem.files import private_files
 from rtrain.trainers.registry import load_trainer
 from rtrain.training.preparation import DATA_CPUS
 
@@ -77,11 +78,8 @@ def listening(path: Path) -> socket.socket:
     """Return a socket for clients of this account alone."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
-    mask = os.umask(0o077)
-    try:
+    with private_files(True):
         listener.bind(str(path))
-    finally:
-        os.umask(mask)
     listener.listen()
     return listener
 

@@ -14,14 +14,13 @@ from rtrain.cli.warm.facts import facts, socket_path
 from rtrain.cli.warm.messages import STREAMS, ClosedError, receive, send, send_streams
 from rtrain.process.terminal import say
 
-COMMANDS = {"fit", "resume"}
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 ANSWER_SECONDS = 10.0
 
 
 def ran(words: Sequence[str]) -> int | None:
     """Run a command line where ``rtrain up`` waits for one, and return its exit code; None if it has to run here."""
-    if not set(words[:1]) & COMMANDS or {"-h", "--help"} & set(words):
+    if {"-h", "--help"} & set(words):
         return None
     command = {"words": words, "program": sys.argv[0], "path": sys.path}
     try:
