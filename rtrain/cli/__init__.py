@@ -8,6 +8,7 @@ import signal
 import sys
 
 from rtrain.cli.interrupt import INTERRUPTED, Interrupt
+from rtrain.process.quick_end import end_quickly
 
 MADE_READY = (["fit"], ["resume"])
 """Commands that ``rtrain up`` has everything ready for."""
@@ -40,6 +41,7 @@ def main_in_seat() -> int:
 
 
 def _begun() -> Interrupt:
+    end_quickly()
     interrupt = Interrupt()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt.receive)

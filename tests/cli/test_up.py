@@ -74,7 +74,7 @@ def trains(start, place, folder):
 
 
 def run_in(folder):
-    [run] = (Run.load(path.parent) for path in folder.rglob("manifest.json"))
+    [run] = (Run.load(path.parent) for path in folder.glob("*/*/manifest.json"))
     return run
 
 

@@ -59,7 +59,7 @@ def rows(function, arguments):
 
 if __name__ == "__main__":
     trainer, path, config, reports, datasets, split, num_workers = sys.argv[1:]
-    ray.init(num_cpus=3, include_dashboard=False)
+    ray.init("local", num_cpus=3, include_dashboard=False)
     TRAINERS[trainer](
         partial(loop, trainer, path, reports),
         train_loop_config=json.loads(config),

@@ -39,7 +39,7 @@ else:
     from ray.train.lightgbm import LightGBMTrainer as Trainer
 
 # Reading needs a processor beside the worker's two; where there are no more, Ray Data waits forever.
-ray.init(num_cpus=4)
+ray.init("local", num_cpus=4)
 trainer = Trainer(
     train_xgboost if library == "xgboost" else train_lightgbm,
     scaling_config=ScalingConfig(num_workers=1, resources_per_worker={"CPU": 2}),

@@ -40,7 +40,7 @@ def train_driver(config):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as storage:
-        ray.init(log_to_driver=False)
+        ray.init("local", log_to_driver=False)
         varied = {"lr": LRS, "seed": list(range(1, int(sys.argv[2]) + 1))}
         shared = {"peers": str(Path(__file__).parent), "num_epochs": int(sys.argv[1]), "storage": storage}
         tuner = tune.Tuner(

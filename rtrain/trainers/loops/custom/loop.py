@@ -77,9 +77,11 @@ def _left_as_it_was() -> Iterator[None]:
     """Take back what the block has done to the variables of the environment, and end the cluster that it has started.
 
     Ray starts one by itself where a loop in this process asks for what only a cluster has: its callback for Lightning
-    wants a job's number.
+    wants a job's number. It would join one that `ray start` has left a file of, dead or another's, were it not told to.
     """
     had_cluster, before = ray.is_initialized(), dict(os.environ)
+    if not had_cluster:
+        os.environ.setdefault("RAY_ADDRESS", "local")
     try:
         yield
     finally:

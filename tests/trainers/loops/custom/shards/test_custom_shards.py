@@ -1,8 +1,11 @@
 """Shards without a cluster give what Ray's give."""
 
+import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,13 +157,30 @@ print(run.metrics["rows"], ray.is_initialized())
 """
 
 
-def test_data_that_is_read_in_part_ends_with_the_loop(tmp_path):
+@pytest.fixture
+def ray_folder():
+    """Where Ray keeps its files, with one of a cluster that has ended; a short path, for its sockets."""
+    with tempfile.TemporaryDirectory(prefix="ray") as folder:
+        left = Path(folder, "ray", "ray_current_cluster")
+        left.parent.mkdir()
+        left.write_text("127.0.0.1:1")
+        yield folder
+
+
+def test_data_that_is_read_in_part_ends_with_the_loop(tmp_path, ray_folder):
     """Else Ray Data starts Ray again when the iterator goes, or Ray ends the process."""
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "partly.py").write_text(PARTLY_READ)
     (tmp_path / "loop.yaml").write_text(
         "defaults: [{dataset: digits}]\ntrainer: {type: torch, train_loop: 'partly:loop'}\n"
     )
-    done = subprocess.run([sys.executable, "-c", THEN], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", THEN],
+        cwd=tmp_path,
+        env={**os.environ, "RAY_TMPDIR": ray_folder},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "10.0 False"

@@ -17,10 +17,10 @@ from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """A small cluster, as Ray starts one by itself where none is."""
+    """A small cluster, as Ray starts one by itself."""
     import ray
 
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
