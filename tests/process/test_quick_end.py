@@ -5,10 +5,13 @@ import subprocess
 import sys
 
 CODE = """
+import gc
 import gzip
 import sys
 
 import rtrain.cli
+
+gc.disable()
 
 
 class Holder:
