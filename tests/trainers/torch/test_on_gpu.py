@@ -10,10 +10,11 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch_runs import MLP, make_conf, make_worker, small_dataset
 
-from rtrain.datasets.base import Batch, Dataset, ResidentSplit
+from rtrain.datasets.base import Batch, Dataset, EpochPlan, ResidentSplit
 from rtrain.testing.small_data import streamed
 from rtrain.trainers.torch.checkpoint import shards
 from rtrain.trainers.torch.checkpoint.state import TrainState
+from rtrain.trainers.torch.inputs import loader
 from rtrain.trainers.torch.inputs.loader import TensorLoader
 from rtrain.trainers.torch.loop import train, training
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -103,6 +104,22 @@ def test_a_run_on_a_gpu_resumes_with_every_adamw(tmp_path, keys, strategy):
         assert {step.device.type for step in steps} == {"cuda" if keys else "cpu"}
         loop.run()
         assert loop.progress.step == 6
+
+
+@needs_gpu
+@pytest.mark.parametrize("share", [0.0, loader.GPU_SHARE], ids=["in_main_memory", "on_the_gpu"])
+@pytest.mark.parametrize("memory", ["resident", "streamed"])
+def test_training_does_not_wait_for_rows_to_reach_a_gpu(monkeypatch, share, memory):
+    monkeypatch.setattr(loader, "GPU_SHARE", share)
+    data = small_dataset()
+    split = data.splits["train"] if memory == "resident" else streamed(data.splits["train"].columns)
+    feed = TensorLoader(split, data.info, TorchRanks(0, 1, torch.device("cuda", 0)), False)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found = list(feed.steps(EpochPlan(rank=0, world_size=1, global_batch_size=7, seed=3)))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert {step.x.device.type for step in found} == {"cuda"}
 
 
 @needs_gpu

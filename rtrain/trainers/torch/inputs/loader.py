@@ -44,12 +44,19 @@ class Inputs:
         self.standardized = Standardizer(info, device)
 
     def place(self, values: np.ndarray | Tensor) -> Tensor:
-        """Return ``values`` on the device, without a copy where the device is the CPU."""
-        return (values if isinstance(values, Tensor) else as_tensor(values)).to(self._device)
+        """Return ``values`` on the device, without a copy where the device is the CPU.
+
+        A GPU takes them from pinned memory when it gets there: this process does not wait until then.
+        """
+        found = values if isinstance(values, Tensor) else as_tensor(values)
+        if self._device.type == "cuda" and found.device.type == "cpu":
+            return found.pin_memory().to(self._device, non_blocking=True)
+        return found.to(self._device)
 
     def held(self, values: np.ndarray) -> Tensor:
         """Return rows for all passes: on the device if they leave it enough memory, else where they are."""
-        return self.place(values) if fits_on(self._device, values.nbytes) else as_tensor(values)
+        found = as_tensor(values)
+        return found.to(self._device) if fits_on(self._device, values.nbytes) else found
 
     def ready(self, x: Tensor) -> Tensor:
         """Return rows standardized, in the model's memory format."""
@@ -101,10 +108,10 @@ class TensorLoader(BatchLoader):
     def _held_steps(self, held: Tensor, plan: EpochPlan) -> Iterator[Step]:
         assert isinstance(self._split, ResidentSplit)
         for rows, num_global in self._split.indices(plan):
-            index = torch.from_numpy(rows)
-            x = self._inputs.place(held.index_select(0, index.to(held.device)))
-            index = index.to(self._ranks.device)
-            step = Step(self._ready(x), self._y.index_select(0, index), num_global)
+            own = torch.from_numpy(rows)
+            index = self._inputs.place(own)
+            x = held.index_select(0, index if held.device == index.device else own)
+            step = Step(self._ready(self._inputs.place(x)), self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
     def step(self, batch: Batch, x: Tensor | None = None) -> Step:
