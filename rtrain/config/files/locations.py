@@ -194,17 +194,21 @@ def _missing(config: str, path: Path, overrides: Sequence[str]) -> ConfigError:
         return ConfigError(missing, "  " + _to_type("rtrain", "fit", path.stem, *overrides))
     if not folder.is_dir():
         return ConfigError(missing)
-    names = [one.name for one in sorted(folder.glob("*.yaml"))]
-    near = closest(path.name, names)
+    near = closest(path.name, _configs_in(folder))
     hint = _listing(folder) if near is None else "  " + _to_type("rtrain", "fit", folder / near, *overrides)
     return ConfigError(missing, hint)
 
 
 def _listing(folder: Path) -> str:
-    names = [one.name for one in sorted(folder.glob("*.yaml"))]
+    names = _configs_in(folder)
     if not names:
         return f"  there is no YAML file in {folder}"
     return f"  in it: {_few(names)}\n  {_to_type('rtrain', 'fit', folder / names[0])}"
+
+
+def _configs_in(folder: Path) -> list[str]:
+    """Return what may be configs; hidden files are those of other tools."""
+    return sorted(one.name for one in folder.glob("*.yaml") if not one.name.startswith("."))
 
 
 def _few(names: Sequence[str], most: int = 12) -> str:

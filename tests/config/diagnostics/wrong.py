@@ -106,7 +106,7 @@ CASES: dict[str, Wrong] = {
     "name_empty": words(""),
     "file_yml": Wrong(("configs/old.yml",), {"configs/old.yml": HEAD}),
     "file_yaml_is_yml": Wrong(("configs/old.yaml",), {"configs/old.yml": HEAD}),
-    "file_folder": words("configs"),
+    "file_folder": Wrong(("configs",), {"configs/.pre-commit-config.yaml": ""}),
     "file_not_yaml": words("models.py"),
     "file_empty": yaml(""),
     "file_only_comment": yaml("# nothing yet\n"),
