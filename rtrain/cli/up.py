@@ -29,7 +29,9 @@ NOTHING = "rtrain up keeps nothing ready"
 
 def up(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Workers of the runs to come, at most.")] = 1,
-    trainer: Annotated[str, typer.Option("--trainer", help="Trainer of the runs to come.")] = "torch",
+    trainer: Annotated[
+        str, typer.Option("--trainer", metavar="TRAINER", help="Trainer of the runs to come.")
+    ] = "torch",
     idle_minutes: Annotated[float, typer.Option("--idle-minutes", min=0.0, help="End it after so long unused.")] = 30.0,
     status: Annotated[bool, typer.Option("--status", help="Say what is ready, and start nothing.")] = False,
 ) -> None:

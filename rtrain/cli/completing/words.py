@@ -30,8 +30,11 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
     if "commands" in node and not incomplete.startswith("-"):
         return sorted(name for name in node["commands"] if name.startswith(incomplete)) if not words else []
     options = node.get("options", {})
-    if words and options.get(words[-1]) is not None:
-        found = options[words[-1]] or files_at(incomplete)
+    of_option = options.get(words[-1]) if words else None
+    if isinstance(of_option, str):
+        found = PROPOSED[of_option](incomplete, index) if of_option in PROPOSED else []
+    elif of_option is not None:
+        found = of_option or files_at(incomplete)
     elif incomplete.startswith("-"):
         found = list(options)
     else:
@@ -124,4 +127,4 @@ PROPOSED: Mapping[str, Callable[[str, Mapping[str, Any]], Sequence[str]]] = {
     "SWEEP": lambda incomplete, _: _runs(incomplete),
     "TRAINER": lambda _, index: index["plugins"]["trainer"],
 }
-"""What an argument may be, by its name in the help of its command; others are free text."""
+"""What an argument or option may be, by its name in the help of its command; others are free text."""

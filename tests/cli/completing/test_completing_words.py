@@ -54,6 +54,7 @@ def here(tmp_path, monkeypatch):
         ("rtrain fit mine.yaml 'model={a: b}' dataset=cs", {"dataset=csv"}),
         ("rtrain fit mine.yaml dataset=csv dataset.path=t", {"dataset.path=table.csv"}),
         ("rtrain fit mine.yaml run.init_from=la", {"run.init_from=last", "run.init_from=last:mlp"}),
+        ("rtrain up --trainer ", {"torch", "xgboost"}),
         ("rtrain resume ", {"last", "best", "last:mlp", "0a10", "runs/"}),
         ("rtrain runs show 0a", {"0a10", "0a11"}),
         ("rtrain runs compare 0a10 ", {"0a11", "last"}),
