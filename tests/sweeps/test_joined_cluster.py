@@ -87,7 +87,7 @@ def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine
     sweeping.wait_for("is pending")
     node = add_node(cluster)
     assert sweeping.end() == ["succeeded"] * 2
-    assert len([text for text in sweeping.told.notices if "waits" in text]) == 1, sweeping.told.notices
+    assert len([text for text in sweeping.told.notices if "is pending" in text]) == 1, sweeping.told.notices
     cluster.remove_node(node)
 
 
@@ -99,7 +99,7 @@ def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, m
         resources.JoinedResourceTracker, "_has_room", resources.ResourceTracker._has_room
     )  # as when it is seen too late
     node = add_node(cluster)
-    sweeping = Sweeping("num_workers=2", f"run.root_dir={tmp_path}", "scaling.start_timeout_seconds=3")
+    sweeping = Sweeping("num_workers=2", f"run.root_dir={tmp_path}", "scaling.start_timeout_seconds=8")
     sweeping.wait_for("others took its resources")
     ray.kill(other)
     assert sweeping.end() == ["succeeded"] * 2
