@@ -38,7 +38,12 @@ from ray.train.v2._internal.execution.controller.state import (
     RunningState,
     ShuttingDownState,
 )
-from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, FixedScalingPolicy
+from ray.train.v2._internal.execution.scaling_policy import (
+    ElasticScalingPolicy,
+    FixedScalingPolicy,
+    NoopDecision,
+    ResizeDecision,
+)
 from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2._internal.execution.worker_group.placement_group_handle import DefaultPlacementGroupHandle
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
@@ -87,6 +92,13 @@ class _LocalScalingPolicy(FixedScalingPolicy):
 
 class _ElasticScalingPolicy(ElasticScalingPolicy):
     """Ray's policy for a range of workers; left alone, it counts on machines that are gone, or going, for a while."""
+
+    def make_decision_for_running_worker_group(self, worker_group_state: Any, worker_group_status: Any) -> Any:
+        """Leave workers on a machine that is going to its notice, which comes seconds later and says why they stop."""
+        decision = super().make_decision_for_running_worker_group(worker_group_state, worker_group_status)
+        nodes = {worker.metadata.node_id for worker in worker_group_state.workers}
+        is_going = isinstance(decision, ResizeDecision) and nodes & set(ray._private.state.state.get_draining_nodes())
+        return NoopDecision() if is_going else decision
 
     def _count_possible_workers(self, reserved_resources: Any) -> int:
         leaving = ray._private.state.state.get_draining_nodes()
