@@ -39,8 +39,10 @@ def server(tmp_path_factory):
 def ready(place, *words):
     code, out, err = rtrain(place, "up", *words)
     assert (code, err) == (0, "")
-    yield place, int(re.search(r"process (\d+)", out)[1])
-    assert rtrain(place, "down")[0] == 0
+    try:
+        yield place, int(re.search(r"process (\d+)", out)[1])
+    finally:
+        assert rtrain(place, "down")[0] == 0
 
 
 def rtrain(place, *words, folder=None, **variables):
@@ -312,4 +314,15 @@ def test_files_that_were_imported_and_changed_since_are_noticed(tmp_path, monkey
     imported = Imported()
     assert not imported.has_changed()
     os.utime(tmp_path / "of_this_test.py", (1, 1))
+    assert imported.has_changed()
+
+
+def test_packages_that_were_installed_since_are_noticed_but_not_what_python_compiles(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    (folder / "one-1.0.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(folder)
+    imported = Imported()
+    (folder / "__pycache__").mkdir()
+    assert not imported.has_changed()
+    (folder / "one-1.0.dist-info").rename(folder / "one-1.1.dist-info")
     assert imported.has_changed()
