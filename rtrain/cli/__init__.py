@@ -9,6 +9,7 @@ import sys
 
 from rtrain.cli.interrupt import INTERRUPTED, Interrupt
 from rtrain.process.quick_end import end_quickly
+from rtrain.process.quick_imports import search_less
 
 MADE_READY = (["fit"], ["resume"])
 """Commands that ``rtrain up`` has everything ready for."""
@@ -41,6 +42,7 @@ def main_in_seat() -> int:
 
 
 def _begun() -> Interrupt:
+    search_less()
     end_quickly()
     interrupt = Interrupt()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 
+from rtrain.process.quick_imports import search_as_usual
 from rtrain.runs.checkpoints import read_record
 from rtrain.runs.records import AttemptRecord, NoticeRecord
 from rtrain.runs.verify import newest_whole, set_aside
@@ -36,6 +37,7 @@ def run_worker(plugin: TrainerPlugin, worker: Worker, **place: int) -> None:
     Raises:
         BaseException: What the loop raises.
     """
+    search_as_usual()
     if worker.rank == 0:
         worker.channel.send(_attempt(worker))
     worker.describe({"host": socket.gethostname(), "pid": os.getpid(), **place})

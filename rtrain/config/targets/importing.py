@@ -7,10 +7,9 @@ from types import ModuleType
 
 from rtrain.config.diagnostics.own_lines import line_of_syntax, own_lines, render_lines
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.targets.allow_list import (
-    FRAMEWORKS,
-)
+from rtrain.config.targets.allow_list import FRAMEWORKS, is_framework
 from rtrain.errors import ConfigError
+from rtrain.process.quick_imports import search_as_usual
 
 
 def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
@@ -34,6 +33,8 @@ class _NotThereError(ConfigError):
 
 
 def _import(name: str, where: str, path: str) -> ModuleType:
+    if not is_framework(name):
+        search_as_usual()
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
