@@ -31,9 +31,7 @@ def _index(root: Any) -> dict[str, Any]:
 
 
 def _tree(command: Any) -> dict[str, Any]:
-    """Return the arguments and options of a command, with the values of options or what help calls them, and the
-    commands inside it.
-    """
+    """Return the arguments and options of a command, what options take or help calls it, and the commands inside it."""
     shown = {name: one for name, one in getattr(command, "commands", {}).items() if not one.hidden}
     options = {
         name: None if one.is_flag or one.count else one.metavar or _values(one)

@@ -242,7 +242,7 @@ def _by_name(config: str, overrides: Sequence[str]) -> Primary:
 def config_names() -> list[str]:
     """Return the names of all configs: the user's, then those that are built in."""
     folders = (*map(Path, CONFIG_FOLDERS), builtin_config_dir())
-    return list(dict.fromkeys(path.stem for folder in folders for path in sorted(folder.glob("*.yaml"))))
+    return list(dict.fromkeys(Path(name).stem for folder in folders for name in _configs_in(folder)))
 
 
 def _existing_folder(config_dir: str) -> Path:

@@ -14,6 +14,8 @@ from rtrain.process.quick_imports import search_as_usual
 
 def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
     """Import the longest leading part of ``path`` that is a module; return it and the names that are left."""
+    if not is_framework(path):
+        search_as_usual()
     parts = path.split(".")
     module = _import(parts[0], where, path)
     for index, part in enumerate(parts[1:], start=1):
@@ -33,8 +35,6 @@ class _NotThereError(ConfigError):
 
 
 def _import(name: str, where: str, path: str) -> ModuleType:
-    if not is_framework(name):
-        search_as_usual()
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
