@@ -13,6 +13,8 @@ COUNT = "--num_prestart_python_workers"
 """Ray's option, which it sets to the number of CPUs."""
 AT_ONCE = "--maximum_startup_concurrency"
 """Ray's option, which it sets to the number of cores: of more processes than that, it starts none before it has to."""
+MODULES = "RTRAIN_PRELOAD"
+"""Variable that names what each process imports, separated by commas."""
 ARRIVALS = "RTRAIN_ARRIVALS"
 """Variable that names the folder where each process leaves a file when it is ready."""
 
@@ -52,14 +54,14 @@ class Prestart:
     def variables(self) -> dict[str, str]:
         """Environment variables of all processes of the cluster; a user's own value wins."""
         variables = {
-            "RAY_preload_python_modules": ",".join(self.modules),
+            "RAY_preload_python_modules": "rtrain.cluster.preload",
+            MODULES: ",".join(self.modules),
             "RAY_num_workers_soft_limit": str(max(self.num_processes, self.num_cpus)),  # Ray ends idle ones above it
             "OMP_NUM_THREADS": str(self.num_threads),
         }
         if self.arrivals is None:
             return variables
         return variables | {
-            "RAY_preload_python_modules": ",".join([*self.modules, "rtrain.cluster.arrival"]),
             "RAY_enable_worker_prestart": "1",
             "RAY_prestart_worker_first_driver": "0",
             ARRIVALS: str(self.arrivals),

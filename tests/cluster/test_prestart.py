@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -13,6 +14,7 @@ from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.ray_cluster import connect
 from rtrain.config.schema import ClusterConf, ScalingConf
 from rtrain.engine.ray import train
+from rtrain.process import quick_imports
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, "3"), ({"OMP_NUM_THREADS": "5"}, "5")])
@@ -30,6 +32,23 @@ def test_a_process_that_is_ready_has_imported_and_knows_a_workers_number_of_thre
 
         assert ray.get(ray.remote(num_cpus=1)(look).remote()) == (True, expected)
         assert len(named(os.getpid(), "--num_prestart_python_workers=2 ")) == 1
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_imports_look_for_garbage_less_often_and_tasks_as_usual(monkeypatch, tmp_path, broken):
+    import ray
+
+    (tmp_path / "own_import.py").write_text("import gc\nthresholds = gc.get_threshold()\n")
+    (tmp_path / "own_broken.py").write_text("raise OSError('this library is broken')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    scaling, modules = ScalingConf(num_workers=1), ["own_import", *["own_broken"] * broken]
+    with connect(ClusterConf(object_store_bytes=80_000_000), 2, Prestart.of_run(scaling, modules, 2)) as starting:
+        starting.wait()
+
+        def look():
+            return sys.modules["own_import"].thresholds, gc.get_threshold()
+
+        assert ray.get(ray.remote(num_cpus=1)(look).remote()) == (quick_imports.FEWER, quick_imports.USUAL)
 
 
 def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
