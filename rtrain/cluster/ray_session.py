@@ -11,13 +11,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rtrain.cluster import ray_watcher
+from rtrain.cluster import ray_agents, ray_watcher
 from rtrain.cluster.prestart import Prestart
 from rtrain.process.private_folder import private_folder
 from rtrain.runs.filesystem.lock import is_in_place
@@ -61,8 +61,9 @@ class RaySession:
     def owning(self, prestart: Prestart | None = None) -> Iterator[None]:
         """Make what Ray starts in the block part of this cluster.
 
-        Ray's monitors are left out: the autoscaler has no machines to add, the reader of logs has no reader itself,
-        and they take a second to start, and another one to end. Only ``ray start`` has options for it.
+        What nothing here needs is left out, since it takes seconds to start and to end, and only ``ray start`` has
+        options for some of it: the autoscaler, which has no machines to add, the reader of logs, which has no reader
+        itself, and the server of a dashboard that there is not. The node's agents start when they are needed.
 
         Args:
             prestart: Worker processes that the cluster starts by itself; None: as many as it has CPUs.
@@ -70,7 +71,7 @@ class RaySession:
         from ray._private import services
         from ray._private.parameter import RayParams
 
-        session, init, popen = self, RayParams.__init__, services.ConsolePopen
+        session, init, popen, serve = self, RayParams.__init__, services.ConsolePopen, services.start_api_server
 
         def params(self: RayParams, *args: Any, **kwargs: Any) -> None:
             init(self, *args, **kwargs)
@@ -80,7 +81,7 @@ class RaySession:
             def __init__(self, command: list[str], env: dict[str, str], **kwargs: Any) -> None:
                 if prestart is not None:
                     command, env = prestart.in_command(command), {**prestart.variables, **env}
-                super().__init__(command, env=env, **kwargs, start_new_session=True)
+                super().__init__(_with_late_agents(command), env=env, **kwargs, start_new_session=True)
                 session._processes.append(self)
                 session._tell(str(self.pid))
 
@@ -88,10 +89,11 @@ class RaySession:
                 self.kill()  # it is deaf to the other signal
 
         RayParams.__init__, services.ConsolePopen = params, Process
+        services.start_api_server = lambda *_, **__: ("", None)
         try:
             yield
         finally:
-            RayParams.__init__, services.ConsolePopen = init, popen
+            RayParams.__init__, services.ConsolePopen, services.start_api_server = init, popen, serve
 
     @property
     def is_lost(self) -> bool:
@@ -117,6 +119,19 @@ class RaySession:
         assert self._watcher.stdin is not None
         with suppress(BrokenPipeError):  # the watcher was killed: Ray's own ways to end its processes are left
             self._watcher.stdin.write(f"{word}\n".encode())
+
+
+def _with_late_agents(command: Sequence[str]) -> list[str]:
+    """Return the command line of one of Ray's processes, in which a node's agents are started by ``ray_agents``."""
+    changed = []
+    for word in command:
+        name, _, agent = word.partition("=")
+        kind = name.removeprefix("--").removesuffix("_agent_command")
+        if name == f"--{kind}_agent_command":
+            ours = subprocess.list2cmdline([sys.executable, "-I", "-S", ray_agents.__file__, kind])
+            word = f"{name}={ours} {agent}"
+        changed.append(word)
+    return changed
 
 
 def session_root() -> Path:

@@ -299,12 +299,11 @@ class TrainerContract:
 
     def test_what_workers_import_early_is_there_and_leaves_devices_alone(self) -> None:
         plugin = load_trainer(self.trainer)
-        modules = (*plugin.worker_modules, *plugin.first_step_modules)
-        if not modules:
+        if not plugin.worker_modules:
             pytest.skip(f"workers of {self.trainer} import nothing early")
         assert not plugin.worker_env(None), "Ray starts another process for each worker with variables"
         code = (
-            f"import importlib, sys; [importlib.import_module(name) for name in {modules!r}]; "
+            f"import importlib, sys; [importlib.import_module(name) for name in {plugin.worker_modules!r}]; "
             "torch = sys.modules.get('torch'); print(torch is not None and torch.cuda.is_initialized())"
         )
         assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"

@@ -105,11 +105,11 @@ class TrainerPlugin:
     """Modules that must be importable for the plugin to work."""
 
     worker_modules: ClassVar[tuple[str, ...]] = ()
-    """Modules that Ray workers import while the driver still reads the data. Their import must not reserve devices; a
-    plugin with ``worker_env`` gains nothing by them, as Ray starts other processes for its workers then."""
+    """Modules of the loop and its first step, which workers import while the driver still reads the data. Their import
+    must not reserve devices; a plugin with ``worker_env`` gains nothing by them, as Ray starts other processes then."""
 
-    first_step_modules: ClassVar[tuple[str, ...]] = ()
-    """Further ones that the first step imports: ``rtrain up`` has workers import them, which has the time."""
+    meets_by_ray: ClassVar[bool] = False
+    """Its workers call ``ray.train.collective``: the actor that it needs starts with them, not at the first call."""
 
     pickles: ClassVar[tuple[str, ...]] = ()
     """Files of a checkpoint that may be pickles. Of another account's, the plugin gets none of them unless the user

@@ -103,8 +103,10 @@ def _started(composed: Composed) -> AbstractContextManager[StartingCluster]:
     """Return the cluster of a run, whose workers are ready when the data is."""
     conf, trainer_name = composed.conf, composed.resolved["trainer"]["type"]
     num_cpus = cluster_cpus(conf.scaling, DATA_CPUS)
-    modules = trainers.load_trainer(trainer_name, conf.trainer).worker_modules
-    prestart = Prestart.of_run(conf.scaling, modules, num_cpus) if modules else None
+    plugin = trainers.load_trainer(trainer_name, conf.trainer)
+    if not plugin.worker_modules:
+        return connect(conf.cluster, num_cpus)
+    prestart = Prestart.of_run(conf.scaling, plugin.worker_modules, num_cpus, meets=plugin.meets_by_ray)
     return connect(conf.cluster, num_cpus, prestart)
 
 

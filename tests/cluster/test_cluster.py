@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from processes import alive, descendants, named, title, until
 
+from rtrain.cluster import ray_agents
 from rtrain.cluster.loopback import alone_on_this_machine, token_path
 from rtrain.cluster.ray_cluster import (
     END_SECONDS,
@@ -168,7 +169,7 @@ def test_nothing_of_a_cluster_outlives_a_driver_that_is_killed(start):
     session = Path(driver.stdout.readline().strip())
     assert session.is_dir()
     of_ray = [pid for pid in descendants(driver.pid) if "ray" in title(pid) and HOLD not in title(pid)]
-    assert any("Agent" in title(pid) for pid in of_ray)
+    assert any(title(pid).startswith(f"{sys.executable} -I -S {ray_agents.__file__}") for pid in of_ray)
     os.kill(driver.pid, signal.SIGKILL)
     assert until(lambda: not alive(of_ray), seconds=20), [title(pid) for pid in alive(of_ray)]
     assert until(lambda: not session.exists(), seconds=20)

@@ -13,8 +13,11 @@ import rtrain
 from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.ray_cluster import connect
 from rtrain.config.schema import ClusterConf, ScalingConf
+from rtrain.config.session import Session
 from rtrain.engine.ray import train
 from rtrain.process import quick_imports
+from rtrain.schemas import schemas
+from rtrain.training import preparation
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, "3"), ({"OMP_NUM_THREADS": "5"}, "5")])
@@ -31,7 +34,7 @@ def test_a_process_that_is_ready_has_imported_and_knows_a_workers_number_of_thre
             return "xml.dom.pulldom" in sys.modules, os.environ.get("OMP_NUM_THREADS")
 
         assert ray.get(ray.remote(num_cpus=1)(look).remote()) == (True, expected)
-        assert len(named(os.getpid(), "--num_prestart_python_workers=2 ")) == 1
+        assert len(named(os.getpid(), "--num_prestart_python_workers=1 ")) == 1
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -55,7 +58,7 @@ def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
     ready, build = [], train._build_trainer
 
     def built(*arguments):
-        assert until(lambda: len(named(os.getpid(), "ray::IDLE")) > 1), "no process was ready"
+        assert until(lambda: named(os.getpid(), "ray::IDLE")), "no process was ready"
         ready.extend(named(os.getpid(), "ray::IDLE"))
         return build(*arguments)
 
@@ -64,6 +67,27 @@ def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
     assert run.manifest.workers["0"]["pid"] in ready
 
 
+@pytest.mark.parametrize(
+    ("config", "words", "num_processes"),
+    [
+        ("mlp", ["num_workers=1"], 1),
+        ("mlp", ["num_workers=3"], 3),
+        ("lightning", ["num_workers=2"], 2),
+        ("transformers", ["num_workers=2"], 2),
+        ("xgboost", ["num_workers=2"], 2),
+        ("lightgbm", ["num_workers=1"], 1),
+        ("lightgbm", ["num_workers=2"], 3),
+        ("jax", ["num_workers=2"], None),
+    ],
+)
+def test_as_many_processes_are_ready_as_a_run_needs(monkeypatch, config, words, num_processes):
+    asked = []
+    monkeypatch.setattr(preparation, "connect", lambda conf, num_cpus, prestart=None: asked.append(prestart))
+    with Session(config, words, schemas()) as session:
+        preparation._started(session.check())
+    assert [prestart and prestart.num_processes for prestart in asked] == [num_processes]
+
+
 def test_idle_processes_of_more_workers_than_cpus_are_not_ended_by_ray():
     crowded = ScalingConf(num_workers=8, resources_per_worker={"CPU": 0.25})
-    assert Prestart.of_run(crowded, ["json"], 4).variables["RAY_num_workers_soft_limit"] == "9"
+    assert Prestart.of_run(crowded, ["json"], 4).variables["RAY_num_workers_soft_limit"] == "8"

@@ -20,6 +20,7 @@ from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.scaling import cluster_cpus
 from rtrain.config.schema import ScalingConf
 from rtrain.runs.filesystem.files import private_files
+from rtrain.trainers.base import TrainerPlugin
 from rtrain.trainers.registry import load_trainer
 from rtrain.training.preparation import DATA_CPUS
 
@@ -36,10 +37,11 @@ def main() -> int:
         return TAKEN
     os.ftruncate(1, 0)  # the log of an earlier one
     here, before = facts(Path(options["folder"])), set(sys.path)
-    modules = imported(options["trainer"])
+    plugin = imported(options["trainer"])
     added = [one for one in sys.path if one not in before]
     scaling = ScalingConf(num_workers=options["workers"])
-    prestart = Prestart.of_run(scaling, modules, cluster_cpus(scaling, DATA_CPUS))
+    num_cpus = cluster_cpus(scaling, DATA_CPUS)
+    prestart = Prestart.of_run(scaling, plugin.worker_modules, num_cpus, meets=plugin.meets_by_ray)
     listener = listening(path)
     gc.collect()
     gc.freeze()  # pages that forks share stay shared
@@ -65,13 +67,12 @@ def held(file: Path) -> int | None:
     return lock
 
 
-def imported(trainer: str) -> tuple[str, ...]:
-    """Import what a run with a trainer needs, and return the modules that its workers import."""
+def imported(trainer: str) -> TrainerPlugin:
+    """Import what a run with a trainer needs, what its workers import included, and return its plugin."""
     plugin = load_trainer(trainer)
-    modules = (*plugin.worker_modules, *plugin.first_step_modules)
-    for name in (*NEEDED, *modules):
+    for name in (*NEEDED, *plugin.worker_modules):
         importlib.import_module(name)
-    return modules
+    return plugin
 
 
 def listening(path: Path) -> socket.socket:

@@ -53,6 +53,7 @@ from ray.util.placement_group import placement_group
 from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
+from rtrain.engine.ray.synchronization import start_late
 from rtrain.engine.ray.worker_actor import RayTrainWorker
 from rtrain.process.variables import variables_set
 from rtrain.runs.records import AttemptFailedRecord
@@ -139,6 +140,8 @@ class _Controller(TrainController):
         """When the notice arrived that was passed to the workers."""
         self._oom_kills = oom_kills()
         self.worker_group_cls = _worker_group(channel, self._try_seconds, inherits=inherits)
+        if inherits:
+            start_late()
         added = {name: value for name, value in settings.items() if name not in os.environ}
         with variables_set(added):
             super().__init__(**parts)

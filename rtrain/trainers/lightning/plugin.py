@@ -23,8 +23,7 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("lightning",)
-    worker_modules = ("rtrain.trainers.lightning.loop", "ray.train.torch")
-    first_step_modules = ("torch._dynamo",)
+    worker_modules = ("rtrain.trainers.lightning.loop", "ray.train.torch", "torch._dynamo")
     reported = ("checkpoint.ckpt", "*.ckpt")
     watched = (
         TrainingFunction("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),

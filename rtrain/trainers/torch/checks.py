@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -55,7 +58,8 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     _check_step_size(conf)
     job.builder.check_node(conf.optimizer, "trainer.optimizer", num_args=1)
     one_weight = [torch.zeros(1, 1, requires_grad=True)]
-    _check_optimizer(job.builder.build(conf.optimizer, "trainer.optimizer", one_weight))  # is lr a number?
+    with _without_compiler():
+        _check_optimizer(job.builder.build(conf.optimizer, "trainer.optimizer", one_weight))  # is lr a number?
     if conf.scheduler is not None:
         provided = dict.fromkeys(auto_lengths(conf), 1)
         if provided and schedule_length(conf, steps_per_epoch=1) is None:
@@ -81,6 +85,20 @@ def _check_step_size(conf: Conf) -> None:
     size = (conf.scheduler or {}).get("step_size")
     if isinstance(size, int) and size < 1:
         raise TargetError("trainer.scheduler.step_size", f"must be at least 1, not {size}")
+
+
+@contextmanager
+def _without_compiler() -> Iterator[None]:
+    """Let torch make an optimizer without its compiler, whose import takes as long as torch's: nothing is compiled."""
+    add_group: Any = inspect.unwrap(Optimizer.add_param_group)
+    if hasattr(add_group, "__dynamo_disable"):  # it has been imported
+        yield
+        return
+    add_group.__dynamo_disable = add_group
+    try:
+        yield
+    finally:
+        del add_group.__dynamo_disable
 
 
 def _check_optimizer(optimizer: object) -> None:

@@ -17,8 +17,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("torch",)
-    worker_modules = ("rtrain.trainers.torch.loop", "ray.train.torch")
-    first_step_modules = ("torch._dynamo",)
+    worker_modules = ("rtrain.trainers.torch.loop", "ray.train.torch", "torch._dynamo")
     takes_original_sizes = True
     watched = world.WATCHED
     hints = known_errors.HINTS

@@ -20,8 +20,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("transformers", "peft", "accelerate")
-    worker_modules = ("rtrain.trainers.transformers.loop", "ray.train.torch")
-    first_step_modules = ("torch._dynamo",)
+    worker_modules = ("rtrain.trainers.transformers.loop", "ray.train.torch", "torch._dynamo")
     reported = ("checkpoint/config.json", "config.json")
 
     def try_out(self, job: Job) -> None:

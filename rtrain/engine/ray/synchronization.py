@@ -1,0 +1,71 @@
+"""Ray Train's actor by which workers wait for each other, started by the first that does: most never do.
+
+It would be a process more at each start, with all that a worker imports: a fifth of what a short run computes. Only for
+clusters of our own: on others, its controller speaks with the actor too, when machines are taken away.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.train.v2._internal.execution.worker_group import state, worker_group
+
+_started: dict[str, Any] = {}
+"""Handles by name: Ray ends an actor when the process that has started it holds no handle any more."""
+
+
+def start_late() -> None:
+    """Have worker groups of this process start the actor late; it ends with the worker that has started it."""
+    if not isinstance(worker_group.SynchronizationActor, _LateClass):
+        worker_group.SynchronizationActor = _LateClass(worker_group.SynchronizationActor, {})
+        state._shutdown_sync_actor = lambda _: None
+
+
+@dataclass(frozen=True)
+class _LateClass:
+    """What Ray's worker group takes for the class of the actor."""
+
+    actor_class: Any
+    options_given: dict[str, Any]
+
+    def options(self, **options: Any) -> _LateClass:
+        """Return it with how the actor is to be started."""
+        return _LateClass(self.actor_class, options)
+
+    def remote(self, **arguments: Any) -> _LateActor:
+        """Return what has the method of the actor that workers call; each of them gets a copy."""
+        name = f"rtrain-synchronization-{secrets.token_hex(8)}"
+        return _LateActor(self.actor_class, {**self.options_given, "name": name, "get_if_exists": True}, arguments)
+
+
+@dataclass(frozen=True)
+class _LateActor:
+    actor_class: Any
+    options: dict[str, Any]
+    arguments: dict[str, Any]
+
+    @property
+    def broadcast_from_rank_zero(self) -> _Broadcast:
+        """Its method of this name."""
+        return _Broadcast(self)
+
+    def started(self) -> Any:
+        """Return the actor, which the first that calls this has started."""
+        name = self.options["name"]
+        if name not in _started:
+            _started[name] = self.actor_class.options(**self.options).remote(**self.arguments)
+        return _started[name]
+
+
+@dataclass(frozen=True)
+class _Broadcast:
+    actor: _LateActor
+
+    def remote(self, *, world_size: int, data: Any, **others: Any) -> Any:
+        """Return a reference to what rank 0 sends, when all workers have called it; a single one has it already."""
+        if world_size == 1:
+            return ray.put(data)
+        return self.actor.started().broadcast_from_rank_zero.remote(world_size=world_size, data=data, **others)
