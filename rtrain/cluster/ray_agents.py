@@ -20,6 +20,8 @@ POLL_SECONDS = 1.0
 """How often it is checked that the node is still there."""
 UNUSED = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 NOT_IN_USE = -1
+ENVIRONMENTS = "runtime_env_agent_port"
+"""What the files begin with that say where agents listen; behind it stands the node."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     else:
         held, listener = _listening(options["node-ip-address"])
         port = held.getsockname()[1]
-        _announce(options, "runtime_env_agent_port", port)
+        _announce(options, ENVIRONMENTS, port)
         listeners = [listener]
     while os.getppid() == node:
         if select.select(listeners, [], [], POLL_SECONDS)[0]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,8 @@ LOCK_NAME = "rtrain.lock"
 SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
 """Only the driver answers what ends a run."""
 END_SECONDS = 20.0
+RETRIES = {"RAY_agent_manager_retry_interval_ms": "100"}
+"""How often a node asks its agent for runtime environments again, which may only be starting: Ray's own is a second."""
 
 
 class RaySession:
@@ -81,7 +84,7 @@ class RaySession:
             def __init__(self, command: list[str], env: dict[str, str], **kwargs: Any) -> None:
                 if prestart is not None:
                     command, env = prestart.in_command(command), {**prestart.variables, **env}
-                super().__init__(_with_late_agents(command), env=env, **kwargs, start_new_session=True)
+                super().__init__(_with_late_agents(command), env={**RETRIES, **env}, **kwargs, start_new_session=True)
                 session._processes.append(self)
                 session._tell(str(self.pid))
 
@@ -99,6 +102,12 @@ class RaySession:
     def is_lost(self) -> bool:
         """Whether one of Ray's own processes has ended: soon after, Ray ends each process that uses the cluster."""
         return any(one.poll() is not None for one in self._processes)
+
+    def start_environments(self) -> None:
+        """Have the node's agent for runtime environments start, which takes a second, before one is needed."""
+        for file in self.folder.glob(f"{ray_agents.ENVIRONMENTS}_*"):
+            with suppress(OSError), socket.create_connection(("localhost", int(file.read_text()))):
+                continue
 
     def leave(self) -> None:
         """Have what uses the cluster in this process end."""

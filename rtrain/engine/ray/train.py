@@ -52,6 +52,8 @@ def train_on_ray(
     group = group or Group(secrets.token_hex(8))
     if cluster.session is not None:
         cluster.session.before_end.append(group.leave)
+        if plugin.worker_env(job.conf.trainer):
+            cluster.session.start_environments()
     attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
     channel = DriverChannel(group.name, lambda record, _: attempts.accept(record), cluster=cluster)
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
