@@ -12,7 +12,7 @@ try:
     for name in os.environ[MODULES].split(","):
         import_module(name)
 except Exception as e:
-    raise ImportError(str(e)) from e  # the only one that Ray logs and goes on after: the task's own import reports it
+    raise ImportError(str(e)) from e  # Ray logs it; any other ends the process. The task's own import reports it
 finally:
     search_as_usual()
     if folder := os.environ.get(ARRIVALS):

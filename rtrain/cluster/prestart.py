@@ -36,7 +36,9 @@ class Prestart:
     """Folder where each leaves a file when it is ready: they start with the cluster, not with the first driver."""
 
     @classmethod
-    def of_run(cls, scaling: ScalingConf, modules: Sequence[str], num_cpus: int, *, meets: bool = False) -> Prestart:
+    def of_run(
+        cls, scaling: ScalingConf, modules: Sequence[str], num_cpus: int, *, collectives: bool = False
+    ) -> Prestart:
         """Return those of the workers of a run.
 
         Libraries that are imported before a process has its task miss ``OMP_NUM_THREADS``, which Ray sets then: here
@@ -46,11 +48,11 @@ class Prestart:
             scaling: The workers.
             modules: What they import.
             num_cpus: What the cluster declares.
-            meets: Several workers wait for each other by Ray Train's actor for it: one more process.
+            collectives: Workers call those of Ray Train: several of them need its actor, one more process.
         """
         num_threads = max(1, int(worker_resources(scaling)["CPU"]))
         num_workers = workers_here(scaling)
-        return cls(num_workers + (meets and num_workers > 1), tuple(modules), num_threads, num_cpus)
+        return cls(num_workers + (collectives and num_workers > 1), tuple(modules), num_threads, num_cpus)
 
     @property
     def variables(self) -> dict[str, str]:

@@ -108,7 +108,7 @@ class TrainerPlugin:
     """Modules of the loop and its first step, which workers import while the driver still reads the data. Their import
     must not reserve devices; a plugin with ``worker_env`` gains nothing by them, as Ray starts other processes then."""
 
-    meets_by_ray: ClassVar[bool] = False
+    uses_ray_collectives: ClassVar[bool] = False
     """Its workers call ``ray.train.collective``: the actor that it needs starts with them, not at the first call."""
 
     pickles: ClassVar[tuple[str, ...]] = ()

@@ -106,7 +106,7 @@ def _started(composed: Composed) -> AbstractContextManager[StartingCluster]:
     plugin = trainers.load_trainer(trainer_name, conf.trainer)
     if not plugin.worker_modules:
         return connect(conf.cluster, num_cpus)
-    prestart = Prestart.of_run(conf.scaling, plugin.worker_modules, num_cpus, meets=plugin.meets_by_ray)
+    prestart = Prestart.of_run(conf.scaling, plugin.worker_modules, num_cpus, collectives=plugin.uses_ray_collectives)
     return connect(conf.cluster, num_cpus, prestart)
 
 

@@ -41,7 +41,7 @@ def main() -> int:
     added = [one for one in sys.path if one not in before]
     scaling = ScalingConf(num_workers=options["workers"])
     num_cpus = cluster_cpus(scaling, DATA_CPUS)
-    prestart = Prestart.of_run(scaling, plugin.worker_modules, num_cpus, meets=plugin.meets_by_ray)
+    prestart = Prestart.of_run(scaling, plugin.worker_modules, num_cpus, collectives=plugin.uses_ray_collectives)
     listener = listening(path)
     gc.collect()
     gc.freeze()  # pages that forks share stay shared

@@ -26,7 +26,7 @@ def start_late() -> None:
 
 @dataclass(frozen=True)
 class _LateClass:
-    """What Ray's worker group takes for the class of the actor."""
+    """Stands in for the class of the actor in Ray's worker group."""
 
     actor_class: Any
     options_given: dict[str, Any]

@@ -28,7 +28,7 @@ from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.worker import Worker
 
 AGREE_SECONDS = 0.02
-"""How often workers look whether rank 0 has chosen the checkpoint."""
+"""How often workers check for the checkpoint that rank 0 has chosen."""
 
 
 def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
@@ -125,7 +125,7 @@ def _agreed_checkpoint(run_dir: Path, start: str, rank: int, channel: WorkerChan
 
     Args:
         run_dir: Where the checkpoints are.
-        start: Differs for each training of kept workers; each attempt of one has a board of its own.
+        start: Differs for each training of kept workers; each attempt has a separate board.
         rank: Of this worker.
         channel: Where it is pinned.
     """
