@@ -117,6 +117,7 @@ class _Controller(TrainController):
         channel: Name of the run's channel.
         start_timeout_seconds: Longest wait for workers.
         inherits: As for ``_worker_group``.
+        meets_late: As for ``start_late``.
         is_left: Of a controller in the driver: tells that the cluster is lost, or about to be shut down.
         parts: Ray's own arguments.
     """
@@ -127,6 +128,7 @@ class _Controller(TrainController):
         channel: str,
         start_timeout_seconds: float,
         inherits: bool,
+        meets_late: bool,
         is_left: Callable[[], bool] | None = None,
         **parts: Any,
     ) -> None:
@@ -140,8 +142,7 @@ class _Controller(TrainController):
         """When the notice arrived that was passed to the workers."""
         self._oom_kills = oom_kills()
         self.worker_group_cls = _worker_group(channel, self._try_seconds, inherits=inherits)
-        if inherits:
-            start_late()
+        start_late(meets_late)
         added = {name: value for name, value in settings.items() if name not in os.environ}
         with variables_set(added):
             super().__init__(**parts)
@@ -302,6 +303,7 @@ class RunTrainer(DataParallelTrainer):
         cluster: Where it is.
         start_timeout_seconds: Longest wait for workers.
         asks_controller: The workers may call functions of Ray Train that its controller answers as an actor.
+        uses_collectives: The workers call ``ray.train.collective``.
         kwargs: As for Ray's trainer.
     """
 
@@ -312,6 +314,7 @@ class RunTrainer(DataParallelTrainer):
         cluster: Cluster,
         start_timeout_seconds: float,
         asks_controller: bool,
+        uses_collectives: bool,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -319,6 +322,8 @@ class RunTrainer(DataParallelTrainer):
         self._start_timeout_seconds = start_timeout_seconds
         self._is_actor = asks_controller or cluster.session is None
         self._left = threading.Event()
+        is_alone = self.scaling_config.num_workers == 1
+        self._meets_late = cluster.own and (is_alone or not uses_collectives)
 
     def leave(self) -> bool:
         """Have a controller in this process end before it calls Ray once more; return whether there is one.
@@ -356,6 +361,7 @@ class RunTrainer(DataParallelTrainer):
             "channel": self._channel,
             "start_timeout_seconds": self._start_timeout_seconds,
             "inherits": self._cluster.own,
+            "meets_late": self._meets_late,
         }
         if not self._is_actor:
             with _outside_of_an_actor():

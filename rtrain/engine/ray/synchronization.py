@@ -1,7 +1,7 @@
 """Ray Train's actor by which workers wait for each other, started by the first that does: most never do.
 
-It would be a process more at each start, with all that a worker imports: a fifth of what a short run computes. Only for
-clusters of our own: on others, its controller speaks with the actor too, when machines are taken away.
+It would be a process more at each start, with all that a worker imports: a fifth of what a short run computes. Not on
+a cluster that was joined: there the controller speaks with the actor too, when machines are taken away.
 """
 
 from __future__ import annotations
@@ -13,15 +13,23 @@ from typing import Any
 import ray
 from ray.train.v2._internal.execution.worker_group import state, worker_group
 
+_ray_class = worker_group.SynchronizationActor
 _started: dict[str, Any] = {}
 """Handles by name: Ray ends an actor when the process that has started it holds no handle any more."""
 
 
-def start_late() -> None:
-    """Have worker groups of this process start the actor late; it ends with the worker that has started it."""
-    if not isinstance(worker_group.SynchronizationActor, _LateClass):
-        worker_group.SynchronizationActor = _LateClass(worker_group.SynchronizationActor, {})
-        state._shutdown_sync_actor = lambda _: None
+def start_late(is_late: bool) -> None:
+    """Have worker groups that this process starts from now on start the actor late, or at once as Ray does.
+
+    An actor that starts late ends with the worker that has started it.
+    """
+    worker_group.SynchronizationActor = _LateClass(_ray_class, {}) if is_late else _ray_class
+    state._shutdown_sync_actor = _end
+
+
+def _end(actor: Any) -> None:
+    if not isinstance(actor, _LateActor):
+        ray.kill(actor)
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,10 @@ def _build_trainer(
     from ray.train import FailureConfig, RunConfig
 
     from rtrain.engine.ray.controller import RunTrainer
+    from rtrain.engine.ray.worker_main import train_in_turn
 
     conf = job.conf
+    own_loop = has_own_loop(conf.trainer)
     arguments: dict[str, Any] = {
         "train_loop_config": config,
         "backend_config": _patient(plugin.backend_config(conf.trainer), conf.run.failure.hang_seconds),
@@ -169,7 +171,8 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
-        asks_controller=has_own_loop(conf.trainer),
+        asks_controller=own_loop,
+        uses_collectives=own_loop or loop is train_in_turn or plugin.uses_ray_collectives,
         **arguments,
     )
 

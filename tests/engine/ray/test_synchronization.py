@@ -2,57 +2,59 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import pytest
 from processes import until
+from ray.train import ScalingConfig
+from ray.train.v2._internal.execution.worker_group import state, worker_group
 
 import rtrain
 from rtrain.cluster.ray_cluster import connect
 from rtrain.config.schema import ClusterConf
-from rtrain.engine.ray.synchronization import _LateClass
+from rtrain.engine.ray.controller import RunTrainer
+from rtrain.engine.ray.synchronization import _LateClass, start_late
 from rtrain.engine.ray.worker_group import Group
 from rtrain.engine.ray.worker_main import _agreed_checkpoint
 from rtrain.runs.checkpoints import checkpoints_dir
-from rtrain.runs.run import Run
 
-LOOPS = '''
+MEETING = """
+import json
+import pathlib
+
 import ray.train
 import ray.util
+import rtrain
 from ray.train.collective import barrier, broadcast_from_rank_zero
 
 
-def meet(config):
-    """Report who was there before and after the workers met, and what rank 0 has sent."""
-    rank = ray.train.get_context().get_world_rank()
-    before = len(ray.util.list_named_actors())
-    sent = broadcast_from_rank_zero(10 + rank)
-    barrier()
-    after = len(ray.util.list_named_actors())
-    numbers = ray.train.collective.broadcast_from_rank_zero([before, after, sent])
-    ray.train.report({"before": numbers[0], "after": numbers[1], "sent": numbers[2]})
+class Meet(rtrain.WorkerCallback):
+    def __init__(self, folder):
+        self.folder = folder
 
-
-'''
-
-
-@pytest.fixture
-def fit(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "my_meeting.py").write_text(LOOPS)
-    monkeypatch.chdir(tmp_path)
-
-    def fit(num_workers: int) -> Run:
-        words = ["trainer.train_loop=my_meeting.meet", f"num_workers={num_workers}", "dataset=null"]
-        return rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}/runs"])
-
-    return fit
+    def train_begin(self, training):
+        rank = ray.train.get_context().get_world_rank()
+        sent = broadcast_from_rank_zero(10 + rank)
+        barrier()
+        seen = len(ray.util.list_named_actors())
+        pathlib.Path(self.folder, f"{rank}.json").write_text(json.dumps([seen, sent]))
+        barrier()
+"""
 
 
 @pytest.mark.parametrize(("num_workers", "started"), [(1, 0), (2, 1)])
-def test_workers_that_meet_start_the_actor_and_one_that_is_alone_needs_none(fit, num_workers, started):
-    metrics = fit(num_workers).manifest.metrics
-    assert metrics["after"] == started
-    assert metrics["before"] in (0, started)  # the other worker may have met already
-    assert metrics["sent"] == 10
+def test_workers_that_meet_start_the_actor_and_one_that_is_alone_needs_none(
+    tmp_path, monkeypatch, num_workers, started
+):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "my_meeting.py").write_text(MEETING)
+    monkeypatch.chdir(tmp_path)
+    callback = f"trainer.callbacks=[{{_target_: my_meeting.Meet, folder: '{tmp_path}'}}]"
+    words = ["trainer.max_epochs=1", f"num_workers={num_workers}", callback]
+    rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}/runs"])
+    met = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(num_workers)]
+    assert met == [[started, 10]] * num_workers
 
 
 def test_workers_of_a_declared_model_start_none(tmp_path, monkeypatch):
@@ -114,3 +116,37 @@ def test_all_ranks_resume_from_what_rank_0_has_chosen_at_each_start(tmp_path, mo
     for number, one in enumerate(chosen):
         assert [_agreed_checkpoint(tmp_path, f"start-{number}", rank, board) for rank in (0, 1, 2)] == [one] * 3
     assert looks == [], "only rank 0 looks"
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_workers_whose_loop_calls_collectives_find_the_actor_started(monkeypatch, is_late):
+    ended = []
+    monkeypatch.setattr("ray.kill", ended.append)
+    start_late(is_late)
+    actor_class = worker_group.SynchronizationActor
+    assert isinstance(actor_class, _LateClass) == is_late
+    state._shutdown_sync_actor(actor_class.options().remote() if is_late else "an actor")
+    assert ended == ([] if is_late else ["an actor"])
+
+
+@pytest.mark.parametrize(
+    ("num_workers", "own", "uses_collectives", "is_late"),
+    [
+        (1, True, True, True),
+        (1, True, False, True),
+        (2, True, False, True),
+        (2, True, True, False),
+        (1, False, False, False),
+    ],
+)
+def test_the_actor_starts_late_where_nobody_needs_it_at_once(num_workers, own, uses_collectives, is_late):
+    trainer = RunTrainer(
+        print,
+        scaling_config=ScalingConfig(num_workers=num_workers),
+        channel="run",
+        cluster=SimpleNamespace(own=own, session=None),
+        start_timeout_seconds=60,
+        asks_controller=False,
+        uses_collectives=uses_collectives,
+    )
+    assert trainer._meets_late == is_late
