@@ -19,7 +19,7 @@ _started: dict[str, Any] = {}
 
 
 def start_late(is_late: bool) -> None:
-    """Have the next worker groups of this process start the actor late, or at once as Ray does.
+    """Have the next worker groups of this process start the actor late, or with the workers as Ray does.
 
     An actor that starts late ends with the worker that has started it.
     """
