@@ -34,7 +34,7 @@ def agents(pid):
 
 @pytest.fixture
 def stand_in(start, tmp_path):
-    """Start what stands in for an agent, as a node does; ``end()`` ends the node."""
+    """Start a process that starts what stands in for an agent, as a node does; return that process."""
 
     def started(kind, *command):
         words = [sys.executable, "-I", "-S", ray_agents.__file__, kind, *command, f"--session-dir={tmp_path}", *PLACES]
