@@ -8,6 +8,8 @@ import json
 import os
 import pickle
 import random
+import subprocess
+import sys
 import zipfile
 from contextlib import suppress
 from functools import cache
@@ -452,3 +454,15 @@ def test_other_listed_names_exist_and_are_exact(table):
             found = getattr(importlib.import_module(module), name)
             assert callable(found)
             assert table != "LOSSES" or isinstance(found, type)
+
+
+def test_a_run_does_not_import_torch(tmp_path):
+    """It would take longer than most runs of scikit-learn."""
+    code = (
+        "import sys, rtrain; "
+        f"run = rtrain.fit('sklearn', ['num_workers=0', 'run.root_dir={tmp_path}']); "
+        "assert run.checkpoints[-1].joinpath('estimator.skops').exists(); assert 'torch' not in sys.modules; "
+        "assert 'sklearn.externals.array_api_compat.torch' not in sys.modules; print('fine')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["fine"], done.stderr

@@ -11,6 +11,7 @@ import numpy as np
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.filesystem.plain_files import open_inside
+from rtrain.trainers.sklearn.estimator_file.import_skops import skops_io
 from rtrain.trainers.sklearn.outputs import predict_rows
 from rtrain.trainers.trained import TRUST
 
@@ -30,11 +31,9 @@ def written(estimator: Any, rows: np.ndarray, num_classes: int | None) -> tuple[
 
 
 def _held_as_data(estimator: Any, rows: np.ndarray, num_classes: int | None) -> bytes | None:
-    # Imports every module of scikit-learn: two seconds, at the first checkpoint.
-    from skops.io import dumps
-
+    skops = skops_io()
     try:
-        content: bytes = dumps(estimator)
+        content: bytes = skops.dumps(estimator)
         found = predict_rows(from_data(content), rows, num_classes)
     except Exception:  # skops raises what it likes over what it can't hold
         return None
@@ -68,8 +67,6 @@ def from_data(content: bytes) -> Any:
     Raises:
         CheckpointError: It holds something else than listed types and numbers.
     """
-    from skops.io import loads
-
     from rtrain.trainers.sklearn.estimator_file.arguments import forget_caches
     from rtrain.trainers.sklearn.estimator_file.data_types import TYPES
     from rtrain.trainers.sklearn.estimator_file.members import check_members, check_rows
@@ -78,7 +75,7 @@ def from_data(content: bytes) -> Any:
 
     check_schema(content)
     names = sorted({f"{module}.{name}" for pairs in TYPES.values() for module, name in pairs})
-    estimator = loads(content, trusted=names)
+    estimator = skops_io().loads(content, trusted=names)
     check_members(estimator)
     check_trees(estimator)
     check_rows(estimator)

@@ -1,0 +1,24 @@
+"""Import skops without torch, which takes seconds.
+
+skops lists all estimators of scikit-learn. To find them, scikit-learn imports all of its packages, and that of its own
+for torch with them, where torch is installed.
+"""
+
+import sys
+from typing import Any
+
+NEEDLESS = "sklearn.externals.array_api_compat.torch"
+"""Holds no estimator."""
+
+
+def skops_io() -> Any:
+    """Return ``skops.io``."""
+    is_missing = NEEDLESS not in sys.modules
+    if is_missing:
+        sys.modules[NEEDLESS] = None  # type: ignore[assignment]  # to Python: there is none
+    try:
+        import skops.io
+    finally:
+        if is_missing:
+            del sys.modules[NEEDLESS]
+    return skops.io
