@@ -62,8 +62,8 @@ def down() -> None:
 
 def _check_trainer(name: str) -> None:
     check_name(name, packages(), "trainer")
-    if not load_trainer(name).worker_modules:
-        able = [name for name, plugin in plugins() if plugin.worker_modules]
+    if not load_trainer(name).can_fork:
+        able = [name for name, plugin in plugins() if plugin.can_fork]
         raise ConfigError(f"rtrain up can't keep workers of {name} ready.", f"It can those of {', '.join(able)}")
 
 

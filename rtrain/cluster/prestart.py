@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtrain.cluster.scaling import worker_resources, workers_here
@@ -32,12 +32,20 @@ class Prestart:
     num_threads: int
     num_cpus: int
     """Of the cluster."""
+    worker_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that have to be set before the modules are imported; a user's ``cluster.runtime_env`` wins."""
     arrivals: Path | None = None
     """Folder where each leaves a file when it is ready: they start with the cluster, not with the first driver."""
 
     @classmethod
     def of_run(
-        cls, scaling: ScalingConf, modules: Sequence[str], num_cpus: int, *, collectives: bool = False
+        cls,
+        scaling: ScalingConf,
+        modules: Sequence[str],
+        num_cpus: int,
+        *,
+        collectives: bool = False,
+        worker_env: Mapping[str, str] | None = None,
     ) -> Prestart:
         """Return those of the workers of a run.
 
@@ -49,10 +57,12 @@ class Prestart:
             modules: What they import.
             num_cpus: What the cluster declares.
             collectives: Workers call those of Ray Train: several of them need its actor, one more process.
+            worker_env: Variables that have to be set before the modules are imported.
         """
         num_threads = max(1, int(worker_resources(scaling)["CPU"]))
         num_workers = workers_here(scaling)
-        return cls(num_workers + (collectives and num_workers > 1), tuple(modules), num_threads, num_cpus)
+        num_processes = num_workers + (collectives and num_workers > 1)
+        return cls(num_processes, tuple(modules), num_threads, num_cpus, worker_env or {})
 
     @property
     def variables(self) -> dict[str, str]:
@@ -74,7 +84,8 @@ class Prestart:
     def serves(self, wanted: Prestart) -> bool:
         """Return whether these processes are as those that a run would start, and enough of them."""
         enough = wanted.num_processes <= self.num_processes and wanted.num_cpus <= self.num_cpus
-        return enough and wanted.num_threads == self.num_threads and set(wanted.modules) <= set(self.modules)
+        alike = wanted.num_threads == self.num_threads and wanted.worker_env == self.worker_env
+        return enough and alike and set(wanted.modules) <= set(self.modules)
 
     def in_command(self, command: Sequence[str]) -> list[str]:
         """Return the command line of one of Ray's processes with the number of these."""

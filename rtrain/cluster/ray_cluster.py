@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class Cluster:
     """Other runs train there at the same time: each worker has the cores that it reserves, and no more."""
     session: RaySession | None = None
     """Its processes, where this process has started them."""
+    worker_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that all its processes have, but for those that the user's ``cluster.runtime_env`` sets."""
 
     @property
     def is_lost(self) -> bool:
@@ -79,6 +81,10 @@ class StartingCluster:
         """Whether it is started for this run, not joined."""
         return self._address is None and not self._was_connected
 
+    @property
+    def _worker_env(self) -> Mapping[str, str]:
+        return {} if self._prestart is None or not self.own else self._prestart.worker_env
+
     def _live(self) -> None:
         quieten()
         if self._address is not None and _has_token():
@@ -115,7 +121,8 @@ class StartingCluster:
                 return
             self._session = RaySession(session_root())
             # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
-            with alone_on_this_machine(), self._session.owning(self._prestart), variables_set(_variables(self._conf)):
+            variables = {**self._worker_env, **_variables(self._conf)}
+            with alone_on_this_machine(), self._session.owning(self._prestart), variables_set(variables):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
@@ -147,7 +154,7 @@ class StartingCluster:
         nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
         if not nodes:
             raise NotEnoughResourcesError(f"{where} has no live node.")
-        return Cluster(own=self.own, nodes=nodes, session=self._session)
+        return Cluster(own=self.own, nodes=nodes, session=self._session, worker_env=self._worker_env)
 
     def close(self) -> None:
         """Disconnect; shut the cluster down if it is rtrain's own. One that never answered is not waited for."""
@@ -206,7 +213,7 @@ def worker_runtime_env(
         needed: Environment variables; the user's own win.
     """
     own = _variables(conf)
-    missing = {name: value for name, value in needed.items() if name not in own}
+    missing = {name: value for name, value in needed.items() if name not in own and name not in cluster.worker_env}
     if cluster.own:
         return {"env_vars": missing} if missing else None
     env, variables = _sent(conf.runtime_env), {**missing, **own}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -102,12 +101,6 @@ class RaySession:
     def is_lost(self) -> bool:
         """Whether one of Ray's own processes has ended: soon after, Ray ends each process that uses the cluster."""
         return any(one.poll() is not None for one in self._processes)
-
-    def start_environments(self) -> None:
-        """Have the node's agent for runtime environments start, which takes a second, before one is needed."""
-        for file in self.folder.glob(f"{ray_agents.ENVIRONMENTS}_*"):
-            with suppress(OSError), socket.create_connection(("localhost", int(file.read_text()))):
-                continue
 
     def leave(self) -> None:
         """Have what uses the cluster in this process end."""

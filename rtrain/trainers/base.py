@@ -106,7 +106,10 @@ class TrainerPlugin:
 
     worker_modules: ClassVar[tuple[str, ...]] = ()
     """Modules of the loop and its first step, which workers import while the driver still reads the data. Their import
-    must not reserve devices; a plugin with ``worker_env`` gains nothing by them, as Ray starts other processes then."""
+    must not reserve devices."""
+
+    can_fork: ClassVar[bool] = True
+    """A fork of a process that has imported ``worker_modules`` can train, so that ``rtrain up`` can keep it ready."""
 
     uses_ray_collectives: ClassVar[bool] = False
     """Its workers call ``ray.train.collective``: the actor that it needs starts with them, not at the first call."""

@@ -44,6 +44,8 @@ from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_ab
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data if the workers would otherwise hold them all."""
+ENGINE_MODULES = ("rtrain.engine.ray.worker_actor", "rtrain.engine.ray.worker_main")
+"""What workers import whatever they train."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +106,15 @@ def _started(composed: Composed) -> AbstractContextManager[StartingCluster]:
     conf, trainer_name = composed.conf, composed.resolved["trainer"]["type"]
     num_cpus = cluster_cpus(conf.scaling, DATA_CPUS)
     plugin = trainers.load_trainer(trainer_name, conf.trainer)
-    if not plugin.worker_modules:
-        return connect(conf.cluster, num_cpus)
-    prestart = Prestart.of_run(conf.scaling, plugin.worker_modules, num_cpus, collectives=plugin.uses_ray_collectives)
+    if plugin.takes_ray_datasets(conf.trainer) and composed.resolved["dataset"] is not None:
+        return connect(conf.cluster, num_cpus)  # processes of Ray Data would import the modules as well
+    prestart = Prestart.of_run(
+        conf.scaling,
+        (*plugin.worker_modules, *ENGINE_MODULES),
+        num_cpus,
+        collectives=plugin.uses_ray_collectives,
+        worker_env=plugin.worker_env(conf.trainer),
+    )
     return connect(conf.cluster, num_cpus, prestart)
 
 

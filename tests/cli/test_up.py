@@ -273,7 +273,7 @@ def test_one_that_is_dead_is_passed_over_with_a_note(tmp_path):
 @pytest.mark.parametrize(
     ("words", "place", "expected"),
     [
-        (["--trainer", "sklearn"], "s", "rtrain up can't keep workers of sklearn ready."),
+        (["--trainer", "tensorflow"], "s", "rtrain up can't keep workers of tensorflow ready."),
         (["--trainer", "torhc"], "s", "did you mean: torch"),
         ([], "missing/s", "rtrain up can't write"),
         ([], "off", "rtrain up has no place for its socket: RTRAIN_UP is off."),

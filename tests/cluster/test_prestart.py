@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from processes import named, until
@@ -77,10 +78,16 @@ def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
         ("xgboost", ["num_workers=2"], 2),
         ("lightgbm", ["num_workers=1"], 1),
         ("lightgbm", ["num_workers=2"], 3),
-        ("jax", ["num_workers=2"], None),
+        ("jax", ["num_workers=2"], 2),
+        ("sklearn", ["num_workers=1"], 1),
+        ("own.yaml", ["num_workers=1"], 1),
+        ("own.yaml", ["num_workers=2"], 3),
+        ("own.yaml", ["num_workers=2", "+dataset=digits"], None),
     ],
 )
-def test_as_many_processes_are_ready_as_a_run_needs(monkeypatch, config, words, num_processes):
+def test_as_many_processes_are_ready_as_a_run_needs(monkeypatch, tmp_path, config, words, num_processes):
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text("trainer: {type: torch, train_loop: 'own:train'}")
     asked = []
     monkeypatch.setattr(preparation, "connect", lambda conf, num_cpus, prestart=None: asked.append(prestart))
     with Session(config, words, schemas()) as session:

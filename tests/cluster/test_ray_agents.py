@@ -65,14 +65,6 @@ def test_a_cluster_of_our_own_has_no_process_that_nothing_needs_until_a_task_ask
         assert len(agents(os.getpid())) == 1, [title(pid) for pid in descendants(os.getpid())]
 
 
-def test_the_agent_of_environments_starts_before_one_is_asked_for_where_it_is_known_to_be():
-    with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
-        session = starting.wait().session
-        for _ in range(2):  # it is there already, or not yet
-            session.start_environments()
-            assert until(lambda: len(agents(os.getpid())) == 1)
-
-
 def test_the_agent_of_the_dashboard_serves_nothing_and_ends_with_the_node(stand_in, tmp_path):
     node = stand_in("dashboard", "no-such-program")
     assert until(lambda: len(ports(tmp_path)) == len(ray_agents.UNUSED))

@@ -20,12 +20,12 @@ from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.scaling import cluster_cpus
 from rtrain.config.schema import ScalingConf
 from rtrain.runs.filesystem.files import private_files
-from rtrain.trainers.base import TrainerPlugin
+from rtrain.trainers.loops.custom.plugin import LOOP_MODULE
 from rtrain.trainers.registry import load_trainer
-from rtrain.training.preparation import DATA_CPUS
+from rtrain.training.preparation import DATA_CPUS, ENGINE_MODULES
 
 NEEDED = ("rtrain.cli.app", "rtrain.displays.run", "rtrain.training.fit", "rtrain.engine.ray.controller")
-"""Modules of every run on a cluster, beyond those of its trainer."""
+"""Modules of the command of every run on a cluster, beyond those of its workers."""
 
 
 def main() -> int:
@@ -37,11 +37,11 @@ def main() -> int:
         return TAKEN
     os.ftruncate(1, 0)  # the log of an earlier one
     here, before = facts(Path(options["folder"])), set(sys.path)
-    plugin = imported(options["trainer"])
+    modules = imported(options["trainer"])
     added = [one for one in sys.path if one not in before]
     scaling = ScalingConf(num_workers=options["workers"])
     num_cpus = cluster_cpus(scaling, DATA_CPUS)
-    prestart = Prestart.of_run(scaling, plugin.worker_modules, num_cpus, collectives=plugin.uses_ray_collectives)
+    prestart = Prestart.of_run(scaling, modules, num_cpus, collectives=True)
     listener = listening(path)
     gc.collect()
     gc.freeze()  # pages that forks share stay shared
@@ -67,12 +67,12 @@ def held(file: Path) -> int | None:
     return lock
 
 
-def imported(trainer: str) -> TrainerPlugin:
-    """Import what a run with a trainer needs, what its workers import included, and return its plugin."""
-    plugin = load_trainer(trainer)
-    for name in (*NEEDED, *plugin.worker_modules):
+def imported(trainer: str) -> tuple[str, ...]:
+    """Import what a run with a trainer needs, by a train loop too, and return what its workers import of it."""
+    modules = (*load_trainer(trainer).worker_modules, *ENGINE_MODULES, LOOP_MODULE)
+    for name in (*NEEDED, *modules):
         importlib.import_module(name)
-    return plugin
+    return modules
 
 
 def listening(path: Path) -> socket.socket:

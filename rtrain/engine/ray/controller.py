@@ -2,8 +2,8 @@
 
 On a cluster that rtrain started, which ends with the run, three things are left out that take seconds at every start
 (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor each), and a runtime
-environment for the controller, which would keep it from using an existing process. Where nothing needs the controller
-to be an actor, it runs in the driver, which has imported all of it.
+environment for the controller, which would keep it from using an existing process. The controller runs in the driver,
+which has imported all of it: what workers would ask an actor for, the checkpoints that were reported, rtrain answers.
 """
 
 from __future__ import annotations
@@ -302,7 +302,6 @@ class RunTrainer(DataParallelTrainer):
         channel: Name of the run's channel.
         cluster: Where it is.
         start_timeout_seconds: Longest wait for workers.
-        asks_controller: The workers may call functions of Ray Train that its controller answers as an actor.
         uses_collectives: The workers call ``ray.train.collective``.
         kwargs: As for Ray's trainer.
     """
@@ -313,14 +312,13 @@ class RunTrainer(DataParallelTrainer):
         channel: str,
         cluster: Cluster,
         start_timeout_seconds: float,
-        asks_controller: bool,
         uses_collectives: bool,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._channel, self._cluster = channel, cluster
         self._start_timeout_seconds = start_timeout_seconds
-        self._is_actor = asks_controller or cluster.session is None
+        self._is_actor = cluster.session is None
         self._left = threading.Event()
         is_alone = self.scaling_config.num_workers == 1
         self._meets_late = cluster.own and (is_alone or not uses_collectives)

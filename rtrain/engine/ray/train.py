@@ -21,7 +21,6 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import FailureKind
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import LESS_MEMORY
-from rtrain.trainers.registry import has_own_loop
 
 POLL_SECONDS = 0.1
 """Interval at which the driver asks whether the workers have ended."""
@@ -52,8 +51,6 @@ def train_on_ray(
     group = group or Group(secrets.token_hex(8))
     if cluster.session is not None:
         cluster.session.before_end.append(group.leave)
-        if plugin.worker_env(job.conf.trainer):
-            cluster.session.start_environments()
     attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
     channel = DriverChannel(group.name, lambda record, _: attempts.accept(record), cluster=cluster)
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
@@ -150,7 +147,6 @@ def _build_trainer(
     from rtrain.engine.ray.worker_main import train_in_turn
 
     conf = job.conf
-    own_loop = has_own_loop(conf.trainer)
     arguments: dict[str, Any] = {
         "train_loop_config": config,
         "backend_config": _patient(plugin.backend_config(conf.trainer), conf.run.failure.hang_seconds),
@@ -171,8 +167,7 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
-        asks_controller=own_loop,
-        uses_collectives=own_loop or loop is train_in_turn or plugin.uses_ray_collectives,
+        uses_collectives=loop is train_in_turn or plugin.uses_ray_collectives,
         **arguments,
     )
 

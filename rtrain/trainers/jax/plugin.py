@@ -14,6 +14,8 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("jax", "flax", "optax")
+    worker_modules = ("rtrain.trainers.jax.loop",)
+    can_fork = False
     watched = world.WATCHED
 
     def own_function(self, conf: config.Conf) -> Any:

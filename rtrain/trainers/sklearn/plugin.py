@@ -14,6 +14,7 @@ class Plugin(TrainerPlugin):
     """scikit-learn: any estimator or pipeline by _target_, on one worker with all its cores."""
 
     Conf = config.Conf
+    worker_modules = ("rtrain.trainers.sklearn.loop",)
     requires = ("sklearn", "skops")
     pickles = ("estimator.pkl",)
     takes_missing = True  # as far as the estimator does

@@ -17,6 +17,8 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("tensorflow", "keras")
+    worker_modules = ("rtrain.trainers.tensorflow.loop",)
+    can_fork = False
     reported = ("model.keras", "*.keras")
     watched = world.WATCHED
     callback_packages = ("keras",)

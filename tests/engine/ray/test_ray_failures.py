@@ -6,6 +6,8 @@ import re
 import signal
 import threading
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -115,6 +117,13 @@ def rests_once(config):
         if first and number == 2 and not mark.exists():
             mark.touch()
             time.sleep(60)
+
+
+def lasts():
+    for number in range(3):
+        time.sleep(0.5)
+        ray.train.report({"number": number})
+    assert ray.train.get_all_reported_checkpoints() == []
 
 
 def trains_alone():
@@ -328,7 +337,7 @@ def test_memory_that_is_not_enough_says_what_to_change(tmp_path, cluster):
 
 @pytest.mark.slow
 def test_a_controller_that_is_killed_is_replaced(tmp_path, cluster):
-    """That of a train loop is a process: a loop may ask it something."""
+    """That of the workers of a sweep is a process, in a cluster that this one did not start."""
 
     def kill():
         deadline = time.monotonic() + 120
@@ -340,7 +349,8 @@ def test_a_controller_that_is_killed_is_replaced(tmp_path, cluster):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    run, notices = fit_loop(tmp_path, cluster, "rests_once")
+    joined = SimpleNamespace(wait=lambda: replace(cluster.wait(), session=None))
+    run, notices = fit_loop(tmp_path, joined, "rests_once")
     thread.join()
     assert run.status == "succeeded", notices
     assert [one.get("ended_because", {}).get("kind") for one in run.manifest.attempts] == ["controller died", None]
@@ -356,19 +366,25 @@ def _titles():
 
 
 @pytest.mark.slow
-def test_the_controller_of_a_declared_model_is_no_process(tmp_path, cluster):
+@pytest.mark.parametrize("what", [["model"], ["loop"], ["loop", "+dataset=digits"]])
+def test_the_controller_is_no_process(tmp_path, cluster, what):
     """The driver has imported all of it: a process more would take seconds."""
-    titles, before = set(), _titles()
+    titles, before, ended = set(), _titles(), threading.Event()
 
     def look():
-        while not list(tmp_path.glob("runs/*/*/checkpoints/epoch-*")):
+        while not ended.wait(0.2):
             titles.update(_titles() - before)
-            time.sleep(0.2)
 
     thread = threading.Thread(target=look)
     thread.start()
-    run, notices = fit(tmp_path, cluster, [], "trainer.max_steps=4")
-    thread.join()
+    try:
+        if what == ["model"]:
+            run, notices = fit(tmp_path, cluster, [], "trainer.max_steps=4")
+        else:
+            run, notices = fit_loop(tmp_path, cluster, "lasts", *what[1:])
+    finally:
+        ended.set()
+        thread.join()
     assert run.status == "succeeded", notices
     assert any("RayTrainWorker" in title for _, title in titles)
     assert not any("_Controller" in title for _, title in titles)

@@ -146,7 +146,6 @@ def test_the_actor_starts_late_where_nobody_needs_it_at_once(num_workers, own, u
         channel="run",
         cluster=SimpleNamespace(own=own, session=None),
         start_timeout_seconds=60,
-        asks_controller=False,
         uses_collectives=uses_collectives,
     )
     assert trainer._meets_late == is_late

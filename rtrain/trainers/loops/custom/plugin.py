@@ -12,6 +12,9 @@ from rtrain.trainers.loops.custom.conf import OF_LOOPS
 from rtrain.trainers.loops.custom.world import Frameworks
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
+LOOP_MODULE = "rtrain.trainers.loops.custom.loop"
+"""What calls the user's loop."""
+
 
 class TrainLoopPlugin(TrainerPlugin):
     """The trainer of a framework, training by a loop of the user's.
@@ -25,6 +28,7 @@ class TrainLoopPlugin(TrainerPlugin):
     resumable = frozenset({*OF_LOOPS, "max_seconds", "max_steps"})
     can_init = True
     takes_any_checkpoint = True
+    uses_ray_collectives = True
 
     def __init__(self, framework: TrainerPlugin, frameworks: Frameworks) -> None:
         self._framework, self._frameworks = framework, frameworks
@@ -33,6 +37,11 @@ class TrainLoopPlugin(TrainerPlugin):
     def takes_missing(self) -> bool:  # type: ignore[override]  # of a class it is known as well
         """Whether the loop is one for trees."""
         return self._framework.takes_missing
+
+    @property
+    def worker_modules(self) -> tuple[str, ...]:  # type: ignore[override]  # as above
+        """What a declared model of the framework needs, and what calls the loop."""
+        return (*self._framework.worker_modules, LOOP_MODULE)
 
     def check(self, job: Job) -> None:
         """Check that the loop is there and can be called."""
