@@ -43,8 +43,6 @@ class Prestart:
         scaling: ScalingConf,
         modules: Sequence[str],
         num_cpus: int,
-        *,
-        collectives: bool = False,
         worker_env: Mapping[str, str] | None = None,
     ) -> Prestart:
         """Return those of the workers of a run.
@@ -56,13 +54,10 @@ class Prestart:
             scaling: The workers.
             modules: What they import.
             num_cpus: What the cluster declares.
-            collectives: Workers call those of Ray Train: several of them need its actor, one more process.
             worker_env: Variables that have to be set before the modules are imported.
         """
         num_threads = max(1, int(worker_resources(scaling)["CPU"]))
-        num_workers = workers_here(scaling)
-        num_processes = num_workers + (collectives and num_workers > 1)
-        return cls(num_processes, tuple(modules), num_threads, num_cpus, worker_env or {})
+        return cls(workers_here(scaling), tuple(modules), num_threads, num_cpus, worker_env or {})
 
     @property
     def variables(self) -> dict[str, str]:

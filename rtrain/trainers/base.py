@@ -111,9 +111,6 @@ class TrainerPlugin:
     can_fork: ClassVar[bool] = True
     """A fork of a process that has imported ``worker_modules`` can train, so that ``rtrain up`` can keep it ready."""
 
-    uses_ray_collectives: ClassVar[bool] = False
-    """Its workers call ``ray.train.collective``: the actor that it needs starts with them, not at the first call."""
-
     pickles: ClassVar[tuple[str, ...]] = ()
     """Files of a checkpoint that may be pickles. Of another account's, the plugin gets none of them unless the user
     trusts it; all its other files have to be read in ways that run nothing."""

@@ -112,7 +112,6 @@ def _started(composed: Composed) -> AbstractContextManager[StartingCluster]:
         conf.scaling,
         (*plugin.worker_modules, *ENGINE_MODULES),
         num_cpus,
-        collectives=plugin.uses_ray_collectives,
         worker_env=plugin.worker_env(conf.trainer),
     )
     return connect(conf.cluster, num_cpus, prestart)

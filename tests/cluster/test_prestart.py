@@ -77,11 +77,11 @@ def test_the_worker_of_a_run_is_a_process_that_was_ready(monkeypatch, tmp_path):
         ("transformers", ["num_workers=2"], 2),
         ("xgboost", ["num_workers=2"], 2),
         ("lightgbm", ["num_workers=1"], 1),
-        ("lightgbm", ["num_workers=2"], 3),
+        ("lightgbm", ["num_workers=2"], 2),
         ("jax", ["num_workers=2"], 2),
         ("sklearn", ["num_workers=1"], 1),
         ("own.yaml", ["num_workers=1"], 1),
-        ("own.yaml", ["num_workers=2"], 3),
+        ("own.yaml", ["num_workers=2"], 2),
         ("own.yaml", ["num_workers=2", "+dataset=digits"], None),
     ],
 )

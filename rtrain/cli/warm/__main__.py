@@ -41,7 +41,7 @@ def main() -> int:
     added = [one for one in sys.path if one not in before]
     scaling = ScalingConf(num_workers=options["workers"])
     num_cpus = cluster_cpus(scaling, DATA_CPUS)
-    prestart = Prestart.of_run(scaling, modules, num_cpus, collectives=True)
+    prestart = Prestart.of_run(scaling, modules, num_cpus)
     listener = listening(path)
     gc.collect()
     gc.freeze()  # pages that forks share stay shared

@@ -53,7 +53,7 @@ from ray.util.placement_group import placement_group
 from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
-from rtrain.engine.ray.synchronization import start_late
+from rtrain.engine.ray.synchronization import use_store
 from rtrain.engine.ray.worker_actor import RayTrainWorker
 from rtrain.process.variables import variables_set
 from rtrain.runs.records import AttemptFailedRecord
@@ -116,8 +116,7 @@ class _Controller(TrainController):
             environment, which is handed on to the workers.
         channel: Name of the run's channel.
         start_timeout_seconds: Longest wait for workers.
-        inherits: As for ``_worker_group``.
-        meets_late: As for ``start_late``.
+        own: The cluster is one that rtrain started.
         is_left: Of a controller in the driver: tells that the cluster is lost, or about to be shut down.
         parts: Ray's own arguments.
     """
@@ -127,8 +126,7 @@ class _Controller(TrainController):
         settings: dict[str, str],
         channel: str,
         start_timeout_seconds: float,
-        inherits: bool,
-        meets_late: bool,
+        own: bool,
         is_left: Callable[[], bool] | None = None,
         **parts: Any,
     ) -> None:
@@ -141,8 +139,8 @@ class _Controller(TrainController):
         self._preempting: float | None = None
         """When the notice arrived that was passed to the workers."""
         self._oom_kills = oom_kills()
-        self.worker_group_cls = _worker_group(channel, self._try_seconds, inherits=inherits)
-        start_late(meets_late)
+        self.worker_group_cls = _worker_group(channel, self._try_seconds, inherits=own)
+        use_store(own)
         added = {name: value for name, value in settings.items() if name not in os.environ}
         with variables_set(added):
             super().__init__(**parts)
@@ -302,7 +300,6 @@ class RunTrainer(DataParallelTrainer):
         channel: Name of the run's channel.
         cluster: Where it is.
         start_timeout_seconds: Longest wait for workers.
-        uses_collectives: The workers call ``ray.train.collective``.
         kwargs: As for Ray's trainer.
     """
 
@@ -312,7 +309,6 @@ class RunTrainer(DataParallelTrainer):
         channel: str,
         cluster: Cluster,
         start_timeout_seconds: float,
-        uses_collectives: bool,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -320,8 +316,6 @@ class RunTrainer(DataParallelTrainer):
         self._start_timeout_seconds = start_timeout_seconds
         self._is_actor = cluster.session is None
         self._left = threading.Event()
-        is_alone = self.scaling_config.num_workers == 1
-        self._meets_late = cluster.own and (is_alone or not uses_collectives)
 
     def leave(self) -> bool:
         """Have a controller in this process end before it calls Ray once more; return whether there is one.
@@ -358,8 +352,7 @@ class RunTrainer(DataParallelTrainer):
             "settings": OWN_CLUSTER if self._cluster.own else JOINED_CLUSTER,
             "channel": self._channel,
             "start_timeout_seconds": self._start_timeout_seconds,
-            "inherits": self._cluster.own,
-            "meets_late": self._meets_late,
+            "own": self._cluster.own,
         }
         if not self._is_actor:
             with _outside_of_an_actor():

@@ -1,79 +1,111 @@
-"""Ray Train's actor by which workers wait for each other, started by the first that does: most never do.
+"""Where workers wait for each other on a cluster that rtrain started: in its key-value store.
 
-It would be a process more at each start, with all that a worker imports: a fifth of what a short run computes. Not on
-a cluster that was joined: there the controller speaks with the actor too, when machines are taken away.
+Ray Train has an actor for it: a process more at each start, with all that a worker imports, a fifth of what a short run
+computes. On a cluster that was joined it stays: the controller tells it when machines are taken away.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import ray
+from ray import cloudpickle
+from ray.train.v2._internal.exceptions import BroadcastCollectiveTimeoutError
 from ray.train.v2._internal.execution.worker_group import state, worker_group
 
+from rtrain.cluster import key_value_store
+
+LOOK_SECONDS = 0.001
+LONGEST_LOOK_SECONDS = 0.05
+"""How often a worker looks for the others: the longer it has waited, the less often."""
 _ray_class = worker_group.SynchronizationActor
-_started: dict[str, Any] = {}
-"""Handles by name: Ray ends an actor when the process that has started it holds no handle any more."""
 
 
-def start_late(is_late: bool) -> None:
-    """Have the next worker groups of this process start the actor late, or with the workers as Ray does.
-
-    An actor that starts late ends with the worker that has started it.
-    """
-    worker_group.SynchronizationActor = _LateClass(_ray_class, {}) if is_late else _ray_class
+def use_store(is_used: bool) -> None:
+    """Have the workers of this process's next groups meet in the store, or by Ray's actor."""
+    worker_group.SynchronizationActor = _Meetings if is_used else _ray_class
     state._shutdown_sync_actor = _end
 
 
-def _end(actor: Any) -> None:
-    if not isinstance(actor, _LateActor):
-        ray.kill(actor)
+def _end(meeting: Any) -> None:
+    if not isinstance(meeting, Meeting):
+        ray.kill(meeting)
 
 
-@dataclass(frozen=True)
-class _LateClass:
+class _Meetings:
     """Stands in for the class of the actor in Ray's worker group."""
 
-    actor_class: Any
-    options_given: dict[str, Any]
+    @classmethod
+    def options(cls, **_: Any) -> type[_Meetings]:
+        """Return this: there is no process that could be placed."""
+        return cls
 
-    def options(self, **options: Any) -> _LateClass:
-        """Return it with how the actor is to be started."""
-        return _LateClass(self.actor_class, options)
-
-    def remote(self, **arguments: Any) -> _LateActor:
+    @classmethod
+    def remote(cls, timeout_s: float | None, **_: Any) -> Meeting:
         """Return what has the method of the actor that workers call; each of them gets a copy."""
-        name = f"rtrain-synchronization-{secrets.token_hex(8)}"
-        return _LateActor(self.actor_class, {**self.options_given, "name": name, "get_if_exists": True}, arguments)
+        return Meeting(f"rtrain-meeting-{secrets.token_hex(8)}", timeout_s)
 
 
 @dataclass(frozen=True)
-class _LateActor:
-    actor_class: Any
-    options: dict[str, Any]
-    arguments: dict[str, Any]
+class Meeting:
+    """A place where the workers of a group wait for each other, any number of times.
+
+    Args:
+        name: What its keys in the store begin with.
+        timeout_seconds: How long they wait; None: as long as it takes.
+    """
+
+    name: str
+    timeout_seconds: float | None = None
 
     @property
     def broadcast_from_rank_zero(self) -> _Broadcast:
-        """Its method of this name."""
+        """The actor's method of this name."""
         return _Broadcast(self)
 
-    def started(self) -> Any:
-        """Return the actor, which the first that calls this has started."""
-        name = self.options["name"]
-        if name not in _started:
-            _started[name] = self.actor_class.options(**self.options).remote(**self.arguments)
-        return _started[name]
+    def meet(self, rank: int, size: int, number: int, data: Any = None) -> Any:
+        """Return what rank 0 brings, when all workers are here.
+
+        Rank 0 waits for all others, and then says so; none of them can be any further before.
+
+        Args:
+            rank: Of this worker.
+            size: Number of workers.
+            number: How often this worker has met the others, this time counted in.
+            data: What it brings.
+
+        Raises:
+            BroadcastCollectiveTimeoutError: The others did not come in time.
+        """
+        if rank != 0:
+            key_value_store.put(f"{self.name}/{rank}", str(number))
+            return cloudpickle.loads(bytes.fromhex(self._waited(0, number)))
+        for other in range(1, size):
+            self._waited(other, number)
+        if size > 1:
+            key_value_store.put(f"{self.name}/0", f"{number} {cloudpickle.dumps(data).hex()}")
+        return data
+
+    def _waited(self, rank: int, number: int) -> str:
+        """Wait until a worker has come as often; return what it has brought."""
+        began = time.monotonic()
+        while True:
+            came, _, brought = (key_value_store.text(f"{self.name}/{rank}") or "0").partition(" ")
+            if int(came) >= number:
+                return brought
+            waited = time.monotonic() - began
+            if self.timeout_seconds is not None and waited >= self.timeout_seconds:
+                raise BroadcastCollectiveTimeoutError(waited, [rank], self.timeout_seconds)
+            time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + waited / 10))
 
 
 @dataclass(frozen=True)
 class _Broadcast:
-    actor: _LateActor
+    meeting: Meeting
 
-    def remote(self, *, world_size: int, data: Any, **others: Any) -> Any:
-        """Return a reference to what rank 0 sends, when all workers have called it; a single one has it already."""
-        if world_size == 1:
-            return ray.put(data)
-        return self.actor.started().broadcast_from_rank_zero.remote(world_size=world_size, data=data, **others)
+    def remote(self, *, world_rank: int, world_size: int, data: Any, collective_seq: int, **_: Any) -> Any:
+        """Return a reference to what rank 0 brings, when all workers have called it."""
+        return ray.put(self.meeting.meet(world_rank, world_size, collective_seq, data))

@@ -144,7 +144,6 @@ def _build_trainer(
     from ray.train import FailureConfig, RunConfig
 
     from rtrain.engine.ray.controller import RunTrainer
-    from rtrain.engine.ray.worker_main import train_in_turn
 
     conf = job.conf
     arguments: dict[str, Any] = {
@@ -167,7 +166,6 @@ def _build_trainer(
         channel=config["channel"],
         cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
-        uses_collectives=loop is train_in_turn or plugin.uses_ray_collectives,
         **arguments,
     )
 

@@ -12,7 +12,6 @@ class Plugin(BoostingPlugin):
     Conf = config.Conf
     requires = ("lightgbm",)
     worker_modules = ("rtrain.trainers.lightgbm.loop",)
-    uses_ray_collectives = True
     reported = ("model.txt",)
     watched = world.WATCHED
     functions_say_modes = True

@@ -1,27 +1,28 @@
-"""The actor by which workers wait for each other is there for those who do, and for nobody else."""
+"""Workers wait for each other in the store of a cluster that rtrain started."""
 
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from processes import until
-from ray.train import ScalingConfig
+from ray.train.v2._internal.exceptions import BroadcastCollectiveTimeoutError
+from ray.train.v2._internal.execution.checkpoint.sync_actor import SynchronizationActor as ray_class
 from ray.train.v2._internal.execution.worker_group import state, worker_group
 
 import rtrain
-from rtrain.cluster.ray_cluster import connect
-from rtrain.config.schema import ClusterConf
-from rtrain.engine.ray.controller import RunTrainer
-from rtrain.engine.ray.synchronization import _LateClass, start_late
-from rtrain.engine.ray.worker_group import Group
+from rtrain.cluster import key_value_store
+from rtrain.engine.ray.synchronization import Meeting, use_store
 from rtrain.engine.ray.worker_main import _agreed_checkpoint
 from rtrain.runs.checkpoints import checkpoints_dir
 
 MEETING = """
 import json
+import os
 import pathlib
+import time
 
 import ray.train
 import ray.util
@@ -35,67 +36,74 @@ class Meet(rtrain.WorkerCallback):
 
     def train_begin(self, training):
         rank = ray.train.get_context().get_world_rank()
-        sent = broadcast_from_rank_zero(10 + rank)
+        sent = [broadcast_from_rank_zero({"rank": rank, "number": number, "none": None}) for number in range(50)]
+        time.sleep(0.5 * (1 - rank))
+        pathlib.Path(self.folder, f"{rank}-here").touch()
         barrier()
+        here = len(list(pathlib.Path(self.folder).glob("*-here")))
         seen = len(ray.util.list_named_actors())
-        pathlib.Path(self.folder, f"{rank}.json").write_text(json.dumps([seen, sent]))
+        pathlib.Path(self.folder, f"{rank}.json").write_text(json.dumps([seen, here, sent]))
         barrier()
 """
 
 
-@pytest.mark.parametrize(("num_workers", "started"), [(1, 0), (2, 1)])
-def test_workers_that_meet_start_the_actor_and_one_that_is_alone_needs_none(
-    tmp_path, monkeypatch, num_workers, started
-):
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_workers_meet_without_an_actor(tmp_path, monkeypatch, num_workers):
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "my_meeting.py").write_text(MEETING)
     monkeypatch.chdir(tmp_path)
     callback = f"trainer.callbacks=[{{_target_: my_meeting.Meet, folder: '{tmp_path}'}}]"
     words = ["trainer.max_epochs=1", f"num_workers={num_workers}", callback]
     rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}/runs"])
+    sent = [{"rank": 0, "number": number, "none": None} for number in range(50)]
     met = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(num_workers)]
-    assert met == [[started, 10]] * num_workers
+    assert met == [[0, num_workers, sent]] * num_workers
 
 
-def test_workers_of_a_declared_model_start_none(tmp_path, monkeypatch):
-    import ray
-
-    seen, shut_down = [], Group.is_over
-
-    def look(self, seconds):
-        seen.append(ray.util.list_named_actors())
-        return shut_down(self, seconds)
-
-    monkeypatch.setattr(Group, "is_over", look)
-    rtrain.fit("mlp", ["num_workers=2", "trainer.max_epochs=1", f"run.root_dir={tmp_path}"])
-    assert seen
-    assert not any(seen)
+@pytest.fixture
+def store(monkeypatch):
+    """A key-value store without a cluster, that is read by several threads."""
+    values = {}
+    monkeypatch.setattr(key_value_store, "put", values.__setitem__)
+    monkeypatch.setattr(key_value_store, "text", values.get)
+    return values
 
 
-def test_the_actor_is_one_for_all_who_ask_and_ends_with_the_worker_that_has_started_it():
-    import ray
+@pytest.mark.parametrize("size", [1, 2, 3, 16])
+def test_none_goes_on_before_all_have_come_however_often_they_meet(store, size):
+    meeting, came, rng = Meeting("here"), [0] * size, random.Random(size)
+    pauses = [[rng.choice([0, 0, 0.001, 0.01]) for _ in range(20)] for _ in range(size)]
 
-    class Count:
-        def __init__(self, first):
-            self.number = first
+    def work(rank):
+        found = []
+        for number, pause in enumerate(pauses[rank], start=1):
+            time.sleep(pause)
+            came[rank] = number
+            found.append(meeting.meet(rank, size, number, [rank, number]))
+            assert min(came) >= number, "it went on alone"
+        return found
 
-        def next(self):
-            self.number += 1
-            return self.number
+    with ThreadPoolExecutor(size) as pool:
+        assert [*pool.map(work, range(size))] == [[[0, number] for number in range(1, 21)]] * size
+    assert len(store) <= size, "what is over stays"
 
-    class Worker:
-        def next(self, actor):
-            return ray.get(actor.started().next.remote())
 
-    with connect(ClusterConf(object_store_bytes=80_000_000), 2) as starting:
-        starting.wait()
-        late = _LateClass(ray.remote(num_cpus=0)(Count), {}).options(num_cpus=0).remote(first=5)
-        assert ray.util.list_named_actors() == []
-        first, second = (ray.remote(num_cpus=0)(Worker).remote() for _ in range(2))
-        assert [ray.get(one.next.remote(late)) for one in (first, second)] == [6, 7]
-        assert len(ray.util.list_named_actors()) == 1
-        ray.kill(first)
-        assert until(lambda: ray.util.list_named_actors() == [])
+@pytest.mark.parametrize(("rank", "missing"), [(0, 2), (1, 0)])
+def test_one_that_waits_longer_than_the_user_allows_is_told_for_whom(store, rank, missing):
+    store["here/1"] = "1"
+    with pytest.raises(BroadcastCollectiveTimeoutError, match=rf"\[{missing}\]"):
+        Meeting("here", timeout_seconds=0.05).meet(rank, 3, 1)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_workers_on_a_cluster_that_was_joined_have_rays_actor(monkeypatch, is_own):
+    ended = []
+    monkeypatch.setattr("ray.kill", ended.append)
+    use_store(is_own)
+    one = worker_group.SynchronizationActor
+    assert (one is ray_class) != is_own
+    state._shutdown_sync_actor(one.options(label_selector={}).remote(timeout_s=None) if is_own else "an actor")
+    assert ended == ([] if is_own else ["an actor"])
 
 
 class Board:
@@ -116,36 +124,3 @@ def test_all_ranks_resume_from_what_rank_0_has_chosen_at_each_start(tmp_path, mo
     for number, one in enumerate(chosen):
         assert [_agreed_checkpoint(tmp_path, f"start-{number}", rank, board) for rank in (0, 1, 2)] == [one] * 3
     assert looks == [], "only rank 0 looks"
-
-
-@pytest.mark.parametrize("is_late", [True, False])
-def test_workers_whose_loop_calls_collectives_find_the_actor_started(monkeypatch, is_late):
-    ended = []
-    monkeypatch.setattr("ray.kill", ended.append)
-    start_late(is_late)
-    actor_class = worker_group.SynchronizationActor
-    assert isinstance(actor_class, _LateClass) == is_late
-    state._shutdown_sync_actor(actor_class.options().remote() if is_late else "an actor")
-    assert ended == ([] if is_late else ["an actor"])
-
-
-@pytest.mark.parametrize(
-    ("num_workers", "own", "uses_collectives", "is_late"),
-    [
-        (1, True, True, True),
-        (1, True, False, True),
-        (2, True, False, True),
-        (2, True, True, False),
-        (1, False, False, False),
-    ],
-)
-def test_the_actor_starts_late_where_nobody_needs_it_at_once(num_workers, own, uses_collectives, is_late):
-    trainer = RunTrainer(
-        print,
-        scaling_config=ScalingConfig(num_workers=num_workers),
-        channel="run",
-        cluster=SimpleNamespace(own=own, session=None),
-        start_timeout_seconds=60,
-        uses_collectives=uses_collectives,
-    )
-    assert trainer._meets_late == is_late

@@ -28,7 +28,6 @@ class TrainLoopPlugin(TrainerPlugin):
     resumable = frozenset({*OF_LOOPS, "max_seconds", "max_steps"})
     can_init = True
     takes_any_checkpoint = True
-    uses_ray_collectives = True
 
     def __init__(self, framework: TrainerPlugin, frameworks: Frameworks) -> None:
         self._framework, self._frameworks = framework, frameworks
