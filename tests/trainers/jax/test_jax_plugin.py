@@ -1,5 +1,7 @@
 """What is found before anything starts."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -12,6 +14,7 @@ from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.jax.checks import check_conf
 from rtrain.trainers.jax.config import Conf
+from rtrain.trainers.jax.plugin import Plugin
 from rtrain.trainers.jax.predictor import load_predictor
 from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 from rtrain.trainers.trained import LoadedCheckpoint
@@ -81,3 +84,12 @@ def test_categories_are_no_quantities():
     data = Dataset(replace(data.info, categories={"color": ("red", "blue")}), data.splits)
     with pytest.raises(ConfigError, match="needs numbers, but color of small are categories"):
         check(make_conf(), data)
+
+
+def test_what_workers_import_early_leaves_devices_alone():
+    """Which of them a worker may use is known later, and so are the other processes of its world."""
+    code = (
+        f"import importlib; [importlib.import_module(name) for name in {Plugin.worker_modules!r}]; "
+        "from jax._src import xla_bridge; print(xla_bridge.backends_are_initialized())"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"

@@ -194,3 +194,12 @@ def test_callbacks_that_swap_the_weights_of_checkpoints_are_refused(monkeypatch,
 @pytest.mark.parametrize(("name", "kind"), [("mae", "MeanAbsoluteError"), ("mse", "MeanSquaredError")])
 def test_a_metric_may_have_the_name_of_what_is_the_same(name, kind):
     check(make_conf(metrics={name: {"_target_": f"keras.metrics.{kind}"}}), small_dataset("regression", shape=(4,)))
+
+
+def test_what_workers_import_early_leaves_devices_alone():
+    """Which of them a worker may use, and its number of threads, are known later."""
+    code = (
+        f"import importlib; [importlib.import_module(name) for name in {Plugin.worker_modules!r}]; "
+        "from tensorflow.python.eager import context; print(context.context()._initialized)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"
