@@ -57,11 +57,12 @@ class Row:
         """Return whether the goal is met; None without a goal."""
         return None if self.goal is None else statistics.median(self.ratios() or self.ours) <= self.goal
 
-    def check_reached(self) -> None:
-        """End the benchmark if rtrain trained something worse: its time can't be compared then."""
-        if self.reached and self.reached[0] < self.reached[1] - self.tolerance:
-            ours, peer = self.reached
-            sys.exit(f"{self.name}: rtrain reaches {ours:.4g}, its peer {peer:.4g}. Their times can't be compared.")
+    def problem(self) -> str | None:
+        """Return what is wrong if rtrain trained something worse: its time can't be compared then."""
+        if not self.reached or self.reached[0] >= self.reached[1] - self.tolerance:
+            return None
+        ours, peer = self.reached
+        return f"{self.name}: rtrain reaches {ours:.4g}, its peer {peer:.4g}. Their times can't be compared."
 
 
 @dataclass(frozen=True)

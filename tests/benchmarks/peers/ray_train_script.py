@@ -16,6 +16,7 @@ EPOCHS = 3
 
 
 def train_loop_per_worker() -> None:
+    torch.manual_seed(0)
     digits = load_digits()
     rows = torch.tensor(digits.images, dtype=torch.float32).reshape(-1, 64) / 16
     labels = torch.tensor(digits.target)
