@@ -45,6 +45,7 @@ def up(
                 raise RtrainError(f"a run uses what process {found['process']} keeps ready.", "Wait for its end")
             _end(found)
             found = _started(options)
+        found = _ready(found)
     say(NOTHING if found is None else _shown(found))
 
 
@@ -115,12 +116,13 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
         )
     found, deadline = None, time.monotonic() + START_SECONDS
     try:
-        while (found is None or found["state"] == STARTING) and time.monotonic() < deadline:
+        while found is None and time.monotonic() < deadline:
             is_over = server.poll() not in (None, TAKEN)
             time.sleep(POLL_SECONDS)
             found = _asked("status")
             if found is None and is_over:
                 break
+        found = found and _ready(found)
     except KeyboardInterrupt:
         server.terminate()
         raise
@@ -128,6 +130,15 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
         raise RtrainError("what rtrain up has started does not answer.", f"Read {log}")
     if found["options"] != options:
         raise RtrainError("another rtrain up was started at the same time, with other options.", "Run it again")
+    return found
+
+
+def _ready(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Wait until what is starting is ready, and return its status."""
+    deadline = time.monotonic() + START_SECONDS
+    while found is not None and found["state"] == STARTING and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+        found = _asked("status")
     return found
 
 

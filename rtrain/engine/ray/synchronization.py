@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,24 +50,26 @@ class _Meetings:
         return Meeting(f"rtrain-meeting-{secrets.token_hex(8)}", timeout_s)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Meeting:
     """A place where the workers of a group wait for each other, any number of times.
 
     Args:
         name: What its keys in the store begin with.
         timeout_seconds: How long they wait; None: as long as it takes.
+        number: How often they have met, as this worker knows it. One that has waited in vain has not met the others.
     """
 
     name: str
     timeout_seconds: float | None = None
+    number: int = 0
 
     @property
     def broadcast_from_rank_zero(self) -> _Broadcast:
         """The actor's method of this name."""
         return _Broadcast(self)
 
-    def meet(self, rank: int, size: int, number: int, data: Any = None) -> Any:
+    def meet(self, rank: int, size: int, data: Any = None) -> Any:
         """Return what rank 0 brings, when all workers are here.
 
         Rank 0 waits for all others, and then says so; none of them can be any further before.
@@ -74,38 +77,50 @@ class Meeting:
         Args:
             rank: Of this worker.
             size: Number of workers.
-            number: How often this worker has met the others, this time counted in.
             data: What it brings.
 
         Raises:
             BroadcastCollectiveTimeoutError: The others did not come in time.
         """
+        number, began = self.number + 1, time.monotonic()
         if rank != 0:
-            key_value_store.put(f"{self.name}/{rank}", str(number))
-            return cloudpickle.loads(bytes.fromhex(self._waited(0, number)))
-        for other in range(1, size):
-            self._waited(other, number)
-        if size > 1:
-            key_value_store.put(f"{self.name}/0", f"{number} {cloudpickle.dumps(data).hex()}")
+            self._come(rank, number)
+        try:
+            self._wait_for(range(1, size) if rank == 0 else [0], number)
+        except TimeoutError:
+            if rank != 0:
+                self._come(rank, self.number)
+            late = [one for one in range(1, size) if self._came(one) < number and one != rank]
+            waited = time.monotonic() - began
+            raise BroadcastCollectiveTimeoutError(waited, late or [0], self.timeout_seconds) from None
+        if rank == 0 and size > 1:
+            key_value_store.put(f"{self.name}/data", cloudpickle.dumps(data).hex())
+            self._come(rank, number)
+        elif rank != 0:
+            data = cloudpickle.loads(bytes.fromhex(key_value_store.text(f"{self.name}/data") or ""))
+        self.number = number
         return data
 
-    def _waited(self, rank: int, number: int) -> str:
-        """Wait until a worker has come as often; return what it has brought."""
+    def _wait_for(self, ranks: Iterable[int], number: int) -> None:
         began = time.monotonic()
-        while True:
-            came, _, brought = (key_value_store.text(f"{self.name}/{rank}") or "0").partition(" ")
-            if int(came) >= number:
-                return brought
-            waited = time.monotonic() - began
-            if self.timeout_seconds is not None and waited >= self.timeout_seconds:
-                raise BroadcastCollectiveTimeoutError(waited, [rank], self.timeout_seconds)
-            time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + waited / 10))
+        for rank in ranks:
+            while self._came(rank) < number:
+                waited = time.monotonic() - began
+                if self.timeout_seconds is not None and waited >= self.timeout_seconds:
+                    raise TimeoutError
+                time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + waited / 10))
+
+    def _come(self, rank: int, number: int) -> None:
+        key_value_store.put(f"{self.name}/{rank}", str(number))
+
+    def _came(self, rank: int) -> int:
+        return int(key_value_store.text(f"{self.name}/{rank}") or 0)
 
 
 @dataclass(frozen=True)
 class _Broadcast:
     meeting: Meeting
 
-    def remote(self, *, world_rank: int, world_size: int, data: Any, collective_seq: int, **_: Any) -> Any:
+    def remote(self, *, world_rank: int, world_size: int, data: Any, **_: Any) -> Any:
         """Return a reference to what rank 0 brings, when all workers have called it."""
-        return ray.put(self.meeting.meet(world_rank, world_size, collective_seq, data))
+        return ray.put(self.meeting.meet(world_rank, world_size, data))

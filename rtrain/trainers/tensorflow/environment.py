@@ -6,13 +6,15 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
 
+BACKEND = "KERAS_BACKEND"
 VARIABLES = {
-    "KERAS_BACKEND": "tensorflow",
+    BACKEND: "tensorflow",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_USE_LEGACY_KERAS": "0",
     "GRPC_VERBOSITY": "ERROR",
@@ -21,6 +23,21 @@ VARIABLES = {
 
 GREETING = re.compile(r"[IWE]\d{4} \d\d:|[IWE]0000 |WARNING: All log messages before absl")
 """Begins the lines that TensorFlow writes at its start, whatever its settings."""
+
+
+def check_variables(job: Job) -> None:
+    """Refuse another backend of Keras for the workers.
+
+    Raises:
+        ConfigError: ``cluster.runtime_env`` names one.
+    """
+    given = job.conf.cluster.runtime_env.get("env_vars")
+    backend = given.get(BACKEND, "tensorflow") if isinstance(given, Mapping) else "tensorflow"
+    if backend != "tensorflow" and job.conf.scaling.num_workers != 0:
+        raise ConfigError(
+            f"cluster.runtime_env.env_vars.{BACKEND}: this trainer needs Keras on TensorFlow, not on {backend}.",
+            "Leave it out",
+        )
 
 
 def prepare_import() -> None:

@@ -203,3 +203,19 @@ def test_what_workers_import_early_leaves_devices_alone():
         "from tensorflow.python.eager import context; print(context.context()._initialized)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("check_job", [Plugin().check, Plugin().world().check])
+def test_workers_that_are_told_another_backend_of_keras_are_refused(check_job):
+    """They import Keras before this trainer could say what it needs."""
+    jax, other = ({"env_vars": env} for env in ({"KERAS_BACKEND": "jax", "MINE": "1"}, {"MINE": "1"}))
+
+    def job(num_workers, runtime_env):
+        conf = RtrainConf(trainer=make_conf(), scaling=ScalingConf(num_workers=num_workers))
+        conf.cluster.runtime_env = runtime_env
+        return make_job(conf, small_dataset(), "tensorflow")
+
+    for fine in (job(0, jax), job(1, other), job(1, {})):
+        check_job(fine)
+    with pytest.raises(ConfigError, match=r"cluster.runtime_env.env_vars.KERAS_BACKEND: .* not on jax"):
+        check_job(job(1, jax))
