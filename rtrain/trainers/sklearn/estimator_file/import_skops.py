@@ -1,7 +1,7 @@
 """Import skops without torch, which takes seconds.
 
-skops lists all estimators of scikit-learn. To find them, scikit-learn imports all of its packages, and that of its own
-for torch with them, where torch is installed.
+skops lists all estimators of scikit-learn. To find them, scikit-learn imports all its packages, one of which imports
+torch where that is installed.
 """
 
 import sys

@@ -286,13 +286,13 @@ class RayReports(_Reports, DistributedTrainFnUtils):
 
     def barrier(self) -> None:
         """Wait for all workers."""
-        self._turns.meet()
-        super().barrier()
+        with self._turns.meeting():
+            super().barrier()
 
     def broadcast_from_rank_zero(self, data: Any) -> Any:
         """Return what worker 0 has, on all of them."""
-        self._turns.meet()
-        return super().broadcast_from_rank_zero(data)
+        with self._turns.meeting():
+            return super().broadcast_from_rank_zero(data)
 
     def get_context(self) -> WorkerContext:
         """Return what Ray's own context says, and the name of the run."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
@@ -53,10 +54,17 @@ class Turns:
         self._has_told = False
         self._counts = worker.world_size > 1
 
-    def meet(self) -> None:
-        """Note that this worker is where all of them meet: in a report or a barrier."""
+    @contextmanager
+    def meeting(self) -> Iterator[None]:
+        """Note that this worker is where all of them meet, in a report or a barrier; if it fails, they have not met."""
         self._meetings += 1
         self._pin()
+        try:
+            yield
+        except BaseException:
+            self._meetings -= 1
+            self._pin()
+            raise
 
     def over(self) -> None:
         """Note that the loop of this worker is over, and wait for the others.

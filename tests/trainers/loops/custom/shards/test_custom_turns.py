@@ -80,9 +80,14 @@ def test_a_worker_that_is_only_late_is_waited_for(clock):
     assert [type(record) for record in sent] == [NoticeRecord]
 
 
+def meet(one):
+    with one.meeting():
+        pass
+
+
 def test_a_meeting_that_both_have_left_is_no_deadlock(clock):
     one, _ = make_turns(Board(*[state(meetings=1)] * 100, state(meetings=1, train=1)))
-    one.meet()
+    meet(one)
     one.begin("train")
 
 
@@ -104,15 +109,25 @@ def test_a_worker_that_waits_for_one_whose_loop_is_over_is_named(clock, before, 
     """Rank 0 alone reports, or one rank reports once more than the others."""
     one, _ = make_turns(Board(*[state(meetings=before)] * 20, state(meetings=before + 1)), dataset=dataset)
     for _ in range(before):
-        one.meet()
+        meet(one)
     with pytest.raises(TrainingError, match=r"worker 1 waits in ray\.train\.report .* train loop has ended\."):
         one.over()
+
+
+def test_a_meeting_that_was_waited_for_in_vain_does_not_count(clock):
+    """A loop may try it again: Ray Train has a time-out for it."""
+    one, _ = make_turns(Board(*[state(meetings=2)] * 20, state(meetings=turns.OVER)))
+    meet(one)
+    with pytest.raises(TimeoutError), one.meeting():
+        raise TimeoutError
+    meet(one)
+    one.over()
 
 
 def test_a_loop_that_is_over_waits_for_the_others_however_long_they_take(clock):
     one, _ = make_turns(Board(*[state(meetings=1)] * 500, state(meetings=2), state(meetings=turns.OVER)))
     for _ in range(2):
-        one.meet()
+        meet(one)
     one.over()
     assert clock[0] > 400
 
@@ -120,7 +135,7 @@ def test_a_loop_that_is_over_waits_for_the_others_however_long_they_take(clock):
 def test_a_worker_alone_pins_nothing():
     board = Board(state())
     one, _ = make_turns(board, world_size=1)
-    one.meet()
+    meet(one)
     one.begin("train")
     one.over()
     assert board == {}
