@@ -22,6 +22,8 @@ from rtrain.cluster import key_value_store
 LOOK_SECONDS = 0.001
 LONGEST_LOOK_SECONDS = 0.05
 """How often a worker looks for the others: the longer it has waited, the less often."""
+LARGE = 10_000
+"""Characters of data above which it has a separate key: workers that wait read the other one again and again."""
 _ray_class = worker_group.SynchronizationActor
 
 
@@ -84,37 +86,50 @@ class Meeting:
         """
         number, began = self.number + 1, time.monotonic()
         if rank != 0:
-            self._come(rank, number)
+            self._come(rank, str(number))
         try:
-            self._wait_for(range(1, size) if rank == 0 else [0], number)
+            brought = self._wait_for(range(1, size) if rank == 0 else [0], number)
         except TimeoutError:
             if rank != 0:
-                self._come(rank, self.number)
-            late = [one for one in range(1, size) if self._came(one) < number and one != rank]
+                self._come(rank, str(self.number))
+            late = [one for one in range(1, size) if self._came(one)[0] < number and one != rank]
             waited = time.monotonic() - began
             raise BroadcastCollectiveTimeoutError(waited, late or [0], self.timeout_seconds) from None
         if rank == 0 and size > 1:
-            key_value_store.put(f"{self.name}/data", cloudpickle.dumps(data).hex())
-            self._come(rank, number)
+            self._bring(number, cloudpickle.dumps(data).hex())
         elif rank != 0:
-            data = cloudpickle.loads(bytes.fromhex(key_value_store.text(f"{self.name}/data") or ""))
+            brought = brought or key_value_store.text(f"{self.name}/data") or ""
+            data = cloudpickle.loads(bytes.fromhex(brought))
         self.number = number
         return data
 
-    def _wait_for(self, ranks: Iterable[int], number: int) -> None:
-        began = time.monotonic()
+    def _bring(self, number: int, data: str) -> None:
+        """Let the others go on with what rank 0 has; what is large, none reads before it is there."""
+        if len(data) > LARGE:
+            key_value_store.put(f"{self.name}/data", data)
+            data = ""
+        self._come(0, f"{number} {data}")
+
+    def _wait_for(self, ranks: Iterable[int], number: int) -> str:
+        """Wait until all of these have come as often; return what the last of them has brought."""
+        began, brought = time.monotonic(), ""
         for rank in ranks:
-            while self._came(rank) < number:
+            came, brought = self._came(rank)
+            while came < number:
                 waited = time.monotonic() - began
                 if self.timeout_seconds is not None and waited >= self.timeout_seconds:
                     raise TimeoutError
                 time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + waited / 10))
+                came, brought = self._came(rank)
+        return brought
 
-    def _come(self, rank: int, number: int) -> None:
-        key_value_store.put(f"{self.name}/{rank}", str(number))
+    def _come(self, rank: int, what: str) -> None:
+        key_value_store.put(f"{self.name}/{rank}", what)
 
-    def _came(self, rank: int) -> int:
-        return int(key_value_store.text(f"{self.name}/{rank}") or 0)
+    def _came(self, rank: int) -> tuple[int, str]:
+        """Return how often a worker has come, and what it has brought."""
+        number, _, brought = (key_value_store.text(f"{self.name}/{rank}") or "0").partition(" ")
+        return int(number), brought
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ray.train.v2._internal.execution.worker_group import state, worker_group
 
 import rtrain
 from rtrain.cluster import key_value_store
-from rtrain.engine.ray.synchronization import Meeting, use_store
+from rtrain.engine.ray.synchronization import LARGE, Meeting, use_store
 from rtrain.engine.ray.worker_main import _agreed_checkpoint
 from rtrain.runs.checkpoints import checkpoints_dir
 
@@ -86,6 +86,16 @@ def test_none_goes_on_before_all_have_come_however_often_they_meet(store, size):
     with ThreadPoolExecutor(size) as pool:
         assert [*pool.map(work, range(size))] == [[[0, number] for number in range(1, 21)]] * size
     assert len(store) <= size + 1, "what is over stays"
+
+
+@pytest.mark.parametrize("size_of_data", [0, 100, 10_000, 1_000_000])
+def test_data_of_any_size_arrives_and_is_not_read_by_those_who_wait(store, size_of_data):
+    sent = [bytes(size_of_data), bytes(0), bytes(size_of_data)]
+    meetings = [Meeting("here"), Meeting("here")]
+    with ThreadPoolExecutor(2) as pool:
+        for data in sent:
+            assert [*pool.map(lambda rank, data=data: meetings[rank].meet(rank, 2, data), (0, 1))] == [data] * 2
+            assert len(store["here/0"]) <= LARGE + 10
 
 
 @pytest.mark.parametrize(("rank", "missing"), [(0, "1, 2"), (1, "2"), (2, "1")])
