@@ -45,7 +45,8 @@ def up(
                 raise RtrainError(f"a run uses what process {found['process']} keeps ready.", "Wait for its end")
             _end(found)
             found = _started(options)
-        found = _ready(found)
+        else:
+            found = _ready(found)
     say(NOTHING if found is None else _shown(found))
 
 
@@ -122,7 +123,7 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
             found = _asked("status")
             if found is None and is_over:
                 break
-        found = found and _ready(found)
+        found = _ready(found)
     except KeyboardInterrupt:
         server.terminate()
         raise

@@ -64,10 +64,10 @@ def run(name: str, *, smoke: bool, times: int | None) -> list[Row | Growth]:
 
 def keep(name: str, found: list[Row | Growth], docs: Path = DOCS) -> list[str]:
     """Write what can be compared to the page; return what is wrong with the rest."""
-    wrong = {number: one.problem() for number, one in enumerate(found) if isinstance(one, Row) and one.problem()}
-    fine = [one for number, one in enumerate(found) if number not in wrong]
+    problems = [one.problem() if isinstance(one, Row) else None for one in found]
+    fine = [one for one, problem in zip(found, problems, strict=True) if problem is None]
     page.keep(docs, name, inspect.getdoc(SUITES[name][0]) or "", fine)
-    return list(wrong.values())
+    return [problem for problem in problems if problem is not None]
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ def held(file: Path) -> int | None:
 
 
 def imported(trainer: str) -> tuple[str, ...]:
-    """Import what a run with a trainer needs, by a train loop too, and return what its workers import of it."""
+    """Import what a run with a trainer needs, by a train loop too, and return the modules of its workers."""
     modules = (*load_trainer(trainer).worker_modules, *ENGINE_MODULES, LOOP_MODULE)
     for name in (*NEEDED, *modules):
         importlib.import_module(name)

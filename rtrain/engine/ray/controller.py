@@ -2,8 +2,9 @@
 
 On a cluster that rtrain started, which ends with the run, three things are left out that take seconds at every start
 (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor each), and a runtime
-environment for the controller, which would keep it from using an existing process. The controller runs in the driver,
-which has imported all of it: what workers would ask an actor for, the checkpoints that were reported, rtrain answers.
+environment for the controller, which would keep it from using an existing process. The process that has started
+the cluster runs the controller itself, as all that it needs is imported there. What workers would ask an actor for, the
+checkpoints that were reported, rtrain answers.
 """
 
 from __future__ import annotations

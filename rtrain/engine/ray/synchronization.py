@@ -27,6 +27,10 @@ LARGE = 10_000
 _ray_class = worker_group.SynchronizationActor
 
 
+class _TooLateError(Exception):
+    """Another worker has not come in time; the store's own time-outs are other errors."""
+
+
 def use_store(is_used: bool) -> None:
     """Have the workers of this process's next groups meet in the store, or by Ray's actor."""
     worker_group.SynchronizationActor = _Meetings if is_used else _ray_class
@@ -85,30 +89,36 @@ class Meeting:
             BroadcastCollectiveTimeoutError: The others did not come in time.
         """
         number, began = self.number + 1, time.monotonic()
-        if rank != 0:
-            self._come(rank, str(number))
         try:
-            brought = self._wait_for(range(1, size) if rank == 0 else [0], number)
-        except TimeoutError:
-            if rank != 0:
-                self._come(rank, str(self.number))
-            late = [one for one in range(1, size) if self._came(one)[0] < number and one != rank]
+            data = self._lead(size, number, data) if rank == 0 else self._follow(rank, number)
+        except _TooLateError:
+            late = [one for one in range(1, size) if one != rank and self._came(one)[0] < number]
             waited = time.monotonic() - began
             raise BroadcastCollectiveTimeoutError(waited, late or [0], self.timeout_seconds) from None
-        if rank == 0 and size > 1:
-            self._bring(number, cloudpickle.dumps(data).hex())
-        elif rank != 0:
-            brought = brought or key_value_store.text(f"{self.name}/data") or ""
-            data = cloudpickle.loads(bytes.fromhex(brought))
         self.number = number
         return data
 
-    def _bring(self, number: int, data: str) -> None:
-        """Let the others go on with what rank 0 has; what is large, none reads before it is there."""
-        if len(data) > LARGE:
-            key_value_store.put(f"{self.name}/data", data)
-            data = ""
-        self._come(0, f"{number} {data}")
+    def _lead(self, size: int, number: int, data: Any) -> Any:
+        """As rank 0, wait for the others, and say that all are here; large data is there before."""
+        if size == 1:
+            return data
+        self._wait_for(range(1, size), number)
+        brought = cloudpickle.dumps(data).hex()
+        if len(brought) > LARGE:
+            key_value_store.put(f"{self.name}/data", brought)
+            brought = ""
+        self._come(0, f"{number} {brought}")
+        return data
+
+    def _follow(self, rank: int, number: int) -> Any:
+        """As another rank, come, and return what rank 0 brings; one that has waited in vain has not come."""
+        self._come(rank, str(number))
+        try:
+            brought = self._wait_for([0], number)
+        except _TooLateError:
+            self._come(rank, str(self.number))
+            raise
+        return cloudpickle.loads(bytes.fromhex(brought or key_value_store.text(f"{self.name}/data") or ""))
 
     def _wait_for(self, ranks: Iterable[int], number: int) -> str:
         """Wait until all of these have come as often; return what the last of them has brought."""
@@ -118,7 +128,7 @@ class Meeting:
             while came < number:
                 waited = time.monotonic() - began
                 if self.timeout_seconds is not None and waited >= self.timeout_seconds:
-                    raise TimeoutError
+                    raise _TooLateError
                 time.sleep(min(LONGEST_LOOK_SECONDS, LOOK_SECONDS + waited / 10))
                 came, brought = self._came(rank)
         return brought

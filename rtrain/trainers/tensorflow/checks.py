@@ -24,7 +24,7 @@ from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import averaging, build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
-from rtrain.trainers.tensorflow.environment import check_variables
+from rtrain.trainers.tensorflow.environment import check_backend
 
 ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
 """Losses and metrics whose targets are one-hot."""
@@ -52,7 +52,7 @@ def check_conf(job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     conf: Conf = job.conf.trainer
-    check_variables(job)
+    check_backend(job)
     info = check_network(job)
     refuse_shared_gpu(job.conf.scaling)
     job.builder.check_node(fill(conf.model, info, "trainer.model"), "trainer.model")

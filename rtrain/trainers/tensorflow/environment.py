@@ -25,7 +25,7 @@ GREETING = re.compile(r"[IWE]\d{4} \d\d:|[IWE]0000 |WARNING: All log messages be
 """Begins the lines that TensorFlow writes at its start, whatever its settings."""
 
 
-def check_variables(job: Job) -> None:
+def check_backend(job: Job) -> None:
     """Refuse another backend of Keras for the workers.
 
     Raises:

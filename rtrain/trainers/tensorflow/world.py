@@ -28,7 +28,7 @@ class World(LoopWorld):
 
     def check(self, job: Job) -> None:
         """Refuse several workers without Keras 2, and Keras on anything but TensorFlow."""
-        environment.check_variables(job)
+        environment.check_backend(job)
         if job.conf.scaling.num_workers not in (0, 1) and not _has_keras_2():
             raise ConfigError(
                 "scaling.num_workers: a train loop of TensorFlow needs Keras 2 on several workers, and tf-keras is not "

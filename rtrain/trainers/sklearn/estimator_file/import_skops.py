@@ -13,12 +13,12 @@ NEEDLESS = "sklearn.externals.array_api_compat.torch"
 
 def skops_io() -> Any:
     """Return ``skops.io``."""
-    is_missing = NEEDLESS not in sys.modules
-    if is_missing:
+    is_left_out = not {"skops.io", NEEDLESS} & sys.modules.keys()
+    if is_left_out:
         sys.modules[NEEDLESS] = None  # type: ignore[assignment]  # to Python: there is none
     try:
         import skops.io
     finally:
-        if is_missing:
+        if is_left_out:
             del sys.modules[NEEDLESS]
     return skops.io
