@@ -142,7 +142,7 @@ def _auc_of(folder: Path, library: str, file: Path) -> float:
     return float(roc_auc_score(y, lightgbm.Booster(model_file=model).predict(x)))
 
 
-def write_rows(file: Path, num_rows: int, num_features: int) -> None:
+def write_rows(file: Path, num_rows: int, num_features: int, row_group_size: int | None = None) -> None:
     """Write a table of two classes that depend on some of its float32 columns."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -151,7 +151,8 @@ def write_rows(file: Path, num_rows: int, num_features: int) -> None:
     x = rng.standard_normal((num_rows, num_features), np.float32)
     margin = x[:, :8] @ rng.normal(size=8) + x[:, 8] * x[:, 9] + np.sin(3 * x[:, 10])
     y = (margin + rng.logistic(size=num_rows) > 0).astype(np.int64)
-    parquet.write_table(pa.table({f"f{index}": column for index, column in enumerate(x.T)} | {"y": y}), file)
+    table = pa.table({f"f{index}": column for index, column in enumerate(x.T)} | {"y": y})
+    parquet.write_table(table, file, row_group_size=row_group_size)
 
 
 def recovery(times: int) -> Iterator[Row]:

@@ -11,6 +11,10 @@ from unittest.mock import patch
 
 import numpy as np
 from measured import PEERS, RTRAIN, Row, once, output_of
+from of_processes import write_rows
+
+STREAMED = {"rtrain": None, "iter_torch_batches": 0.67, "DataLoader": 1.0}
+"""Who reads a table from its file, and the goals for the peers' ratios."""
 
 
 def epochs(times: int, num_epochs: int = 20) -> Iterator[Row]:
@@ -22,6 +26,37 @@ def epochs(times: int, num_epochs: int = 20) -> Iterator[Row]:
             goal=1.1,
             **json.loads(output_of("epoch.py", model, times, num_epochs)),
         )
+
+
+def characters(times: int, num_steps: int = 200) -> Iterator[Row]:
+    """Steps of a character GPT and an evaluation; the peer is a plain PyTorch loop. One thread each."""
+    found = json.loads(output_of("characters.py", times, num_steps))
+    yield Row(f"character GPT, {num_steps} steps / plain PyTorch", "s", goal=1.0, **found)
+
+
+def streamed(times: int, num_rows: int = 4_000_000) -> Iterator[Row]:
+    """A pass over a table of Parquet that is read from its file, in random order, and memory by the number of rows.
+
+    The peers are Ray Data's `iter_torch_batches` as documented, with a shuffle buffer, and a DataLoader of PyTorch
+    whose process reads row groups by pyarrow.
+    """
+    with TemporaryDirectory() as folder:
+        large, small = (Path(folder) / name for name in ("large.parquet", "small.parquet"))
+        for file, count in ((large, num_rows), (small, num_rows // 4)):
+            write_rows(file, count, num_features=28, row_group_size=100_000)
+        of_small = [_pass("rtrain", small)[1] for _ in range(times)]
+        columns = zip(*([_pass(side, large) for side in STREAMED] for _ in range(times)), strict=True)
+        ours, *peers = ([*zip(*column, strict=True)] for column in columns)
+    name = f"{num_rows / 1e6:g}M x 28"
+    for (side, goal), peer in zip([*STREAMED.items()][1:], peers, strict=True):
+        yield Row(f"{name} / {side}", "s", ours[0], peer[0], goal)
+    yield Row(f"{name} / a quarter of the rows, peak memory", "MB", ours[1], of_small, 1.1)
+
+
+def _pass(side: str, file: Path) -> tuple[float, float]:
+    """Return the seconds of a pass and the megabytes that its process took."""
+    seconds, megabytes = json.loads(output_of("streamed.py", side, file))
+    return seconds, megabytes
 
 
 def images(times: int, num_images: int = 5000) -> Iterator[Row]:

@@ -23,7 +23,7 @@ from growth import growth
 from measured import Growth, Row
 from of_processes import boosting, ready, recovery, startup, whole
 from of_sweeps import many, sweeps
-from of_training import epochs, images, records, texts
+from of_training import characters, epochs, images, records, streamed, texts
 
 DOCS = Path(__file__).parents[2] / "docs"
 WHOLE_GROWTH = {
@@ -39,6 +39,8 @@ SUITES: dict[str, tuple[Callable[..., Iterator[Row | Growth]], dict[str, Any], d
     "whole": (whole, {"times": 9}, {"times": 1, "max_workers": 1}),
     "ready": (ready, {"times": 5}, {"times": 1}),
     "epochs": (epochs, {"times": 5}, {"times": 1, "num_epochs": 1}),
+    "characters": (characters, {"times": 5}, {"times": 1, "num_steps": 2}),
+    "streamed": (streamed, {"times": 3}, {"times": 1, "num_rows": 8000}),
     "images": (images, {"times": 3}, {"times": 1, "num_images": 70}),
     "texts": (texts, {"times": 3}, {"times": 1, "num_megabytes": 1}),
     "boosting": (boosting, {"times": 3}, {"times": 1, "num_rows": 1000, "num_rounds": 2}),

@@ -12,7 +12,7 @@ from measured import Growth, Row
 from run import DOCS, SUITES, keep
 
 BENCHMARKS = Path(__file__).with_name("run.py")
-ON_RAY = ("whole", "ready", "boosting", "recovery", "sweeps", "many", "growth")
+ON_RAY = ("whole", "ready", "streamed", "boosting", "recovery", "sweeps", "many", "growth")
 """Start clusters, and so do their peers."""
 MINUTES = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROW = Row("epoch / plain", "ms", [3.0, 2.0, 5.0], [2.0, 2.0, 2.0], 1.5, [0.9, 0.92])
@@ -42,6 +42,10 @@ def test_what_reaches_something_worse_is_not_compared_and_nothing_else_is_lost(t
 @pytest.mark.parametrize(("costs", "exponent"), [([1, 10, 100], 1), ([5, 5, 5], 0), ([1, 1, 100], 2)])
 def test_an_exponent_is_that_of_the_steepest_part(costs, exponent):
     assert Growth("all", "s", "rows", [10, 100, 1000], costs).exponent() == pytest.approx(exponent)
+
+
+def test_each_suite_has_its_place_on_the_page():
+    assert [*page.TITLES] == [*SUITES]
 
 
 def test_a_suite_replaces_what_it_found_before_and_no_other(tmp_path):
