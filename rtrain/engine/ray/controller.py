@@ -54,7 +54,7 @@ from ray.util.placement_group import placement_group
 from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
-from rtrain.engine.ray.synchronization import use_store
+from rtrain.engine.ray.synchronization import meet_at_rank_zero
 from rtrain.engine.ray.worker_actor import RayTrainWorker
 from rtrain.process.variables import variables_set
 from rtrain.runs.records import AttemptFailedRecord
@@ -141,7 +141,7 @@ class _Controller(TrainController):
         """When the notice arrived that was passed to the workers."""
         self._oom_kills = oom_kills()
         self.worker_group_cls = _worker_group(channel, self._try_seconds, inherits=own)
-        use_store(own)
+        meet_at_rank_zero(own)
         added = {name: value for name, value in settings.items() if name not in os.environ}
         with variables_set(added):
             super().__init__(**parts)

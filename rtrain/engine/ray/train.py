@@ -132,7 +132,6 @@ def _make_task(job: Job, cluster: Cluster, data: Any) -> dict[str, Any]:
     return {
         "job": dataclasses.replace(job, dataset=None),
         "dataset": data,
-        "start": secrets.token_hex(4),
         "num_threads": threads_per_worker(job.conf.scaling, own_cluster=cluster.own and not cluster.shared),
     }
 

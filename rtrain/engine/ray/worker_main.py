@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,16 +25,13 @@ from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.worker import Worker
 
-AGREE_SECONDS = 0.02
-"""How often workers check for the checkpoint that rank 0 has chosen."""
-
 
 def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     """Train as one of the workers of ``ray.train``.
 
     Args:
         config: ``job`` (a ``Job`` without dataset), ``dataset`` (an object reference to it, or None), ``run_dir``,
-            ``marker`` (a file there), ``channel`` (its name), ``start`` (unlike any other's) and ``num_threads``.
+            ``marker`` (a file there), ``channel`` (its name) and ``num_threads``.
         stays: The process trains other runs after this one.
     """
     import ray.train
@@ -115,27 +110,17 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel, *
         dataset=_fetch_dataset(config),
         channel=channel,
         use_gpu=job.conf.scaling.use_gpu,
-        resume_from=_agreed_checkpoint(run_dir, config["start"], rank, channel),
+        resume_from=_agreed_checkpoint(run_dir, rank, channel),
         **more,
     )
 
 
-def _agreed_checkpoint(run_dir: Path, start: str, rank: int, channel: WorkerChannel) -> Path | None:
-    """Return what all ranks resume from: one of them looks, and the others wait until it has.
+def _agreed_checkpoint(run_dir: Path, rank: int, channel: WorkerChannel) -> Path | None:
+    """Return what all ranks resume from: one of them looks, and the others wait until it has."""
+    from ray.train.collective import broadcast_from_rank_zero
 
-    Args:
-        run_dir: Where the checkpoints are.
-        start: Differs for each training of kept workers; each attempt has a separate board.
-        rank: Of this worker.
-        channel: Where it is pinned.
-    """
-    if rank == 0:
-        chosen = choose_checkpoint(run_dir, channel)
-        channel.pin(f"resume-{start}", json.dumps(None if chosen is None else chosen.name))
-        return chosen
-    while (pinned := channel.pinned(f"resume-{start}")) is None:
-        time.sleep(AGREE_SECONDS)
-    name = json.loads(pinned)
+    chosen = choose_checkpoint(run_dir, channel) if rank == 0 else None
+    name: str | None = broadcast_from_rank_zero(None if chosen is None else chosen.name)
     return None if name is None else checkpoints_dir(run_dir) / name
 
 
