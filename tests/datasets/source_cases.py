@@ -90,6 +90,7 @@ HUGGINGFACE = {
         {"path": "saved-table", **TABLE},
         (
             refused("task", "language-modeling", because=r"dataset\.task"),
+            refused("memory", "stream", because=r"dataset\.memory"),
             *COLUMNS,
             *LOCAL,
             *NO_IMAGES,
@@ -102,6 +103,7 @@ HUGGINGFACE = {
         {"path": "saved-texts", "input": "text", "label": "y"},
         (
             refused("task", "ranking", because=r"dataset\.task"),
+            acts("memory", "stream", on=memory),
             *SHARES,
             *BY_TEXT_COLUMN,
             *OF_TABLES,
@@ -120,6 +122,7 @@ HUGGINGFACE = {
         {"path": "saved-images", "input": "image", "label": "y"},
         (
             refused("task", "token-classification", because=r"dataset\.task"),
+            refused("memory", "stream", because=r"dataset\.memory"),
             *NORMALIZED,
             *SPLIT_OF_TABLES,
             *OF_TABLES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import iter_modules
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.texts.conf import TextConf
+    from rtrain.datasets.texts.mapped import TextFiles
 
 OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
 """Keys that choose from what the hub has, and that say what encoded images become."""
@@ -52,7 +53,10 @@ class HubConf:
 
 @dataclass(kw_only=True)
 class HuggingfaceConf(HubConf, ColumnsConf, PixelsConf):
-    """Tables, images or texts, held in memory; splits train, validation (or val, valid, dev) and test."""
+    """Tables, images or texts; splits train, validation (or val, valid, dev) and test.
+
+    Tables, images and lists of words are held in memory. Texts may be larger.
+    """
 
     input: str | None = None
     """Column of images, texts or lists of words. null: the only column of images, else the numbers of the table."""
@@ -62,6 +66,9 @@ class HuggingfaceConf(HubConf, ColumnsConf, PixelsConf):
 
     task: Annotated[str, *one_of(*TASKS)] = "auto"
     """auto: by the label, and whether the input is lists of words. A ``ranking`` needs ``group``."""
+
+    memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
+    """``resident`` holds all rows in memory, ``stream`` maps the files of texts; auto: by size against free memory."""
 
 
 @dataclass(kw_only=True)
@@ -73,7 +80,7 @@ class WholeHuggingfaceConf(HubConf, WholeConf):
 
 
 class Huggingface(Source):
-    """Hugging Face data sets, from a saved folder or the hub: tables, images and texts; in memory."""
+    """Hugging Face data sets, from a saved folder or the hub: tables, images and texts; texts in memory or on disk."""
 
     Conf = HuggingfaceConf
     WholeConf = WholeHuggingfaceConf
@@ -99,6 +106,8 @@ class Huggingface(Source):
             refuse_idle(conf, OF_IMAGES, "there are no images to decode")
         if kind == "text":
             refuse_idle(conf, ("normalize",), "texts are not numbers")
+        else:
+            refuse_idle(conf, ("memory",), f"{kind}s of a Hugging Face data set are always held in memory")
         if kind != "table":
             refuse_table_keys(conf, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
@@ -209,10 +218,15 @@ def _arrow(part: Any, columns: Sequence[str]) -> Any:
     return part.select_columns(list(columns)).with_format("arrow")[:]
 
 
-def _labelled(parts: Mapping[str, Any], conf: HuggingfaceConf, *, alone: bool = False) -> dict[str, Any]:
-    """Return all columns of all splits, or the label ``alone``, as ``_arrow`` does, with classes numbered as in train.
+def _labelled(parts: Mapping[str, Any], conf: HuggingfaceConf, others: Collection[str] | None = None) -> dict[str, Any]:
+    """Return columns of all splits as ``_arrow`` does, with classes numbered as in train.
 
     Labels and tags that number no class, such as -1, are missing.
+
+    Args:
+        parts: The splits.
+        conf: The label's name.
+        others: Columns to return with the label; None: all.
 
     Raises:
         DatasetError: A split has a class that train does not know.
@@ -222,7 +236,8 @@ def _labelled(parts: Mapping[str, Any], conf: HuggingfaceConf, *, alone: bool = 
     label, tables = conf.label, {}
     known = _class_names(parts["train"].features.get(label))
     for split, part in parts.items():
-        tables[split] = table = _arrow(part, [name for name in part.column_names if name == label or not alone])
+        wanted = [name for name in part.column_names if others is None or name == label or name in others]
+        tables[split] = table = _arrow(part, wanted)
         names = _class_names(part.features.get(label))
         if names:
             numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
@@ -310,10 +325,41 @@ def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.texts.load import load_text_tables
+    from rtrain.datasets.memory import choose_memory
+    from rtrain.datasets.texts.load import BYTES_PER_BYTE, load_text_tables
+    from rtrain.datasets.texts.mapped import load_mapped_texts
 
-    tables = _labelled(parts, conf)
-    return load_text_tables("huggingface", tables, _text_conf(conf))
+    text, reason = _text_conf(conf), _why_resident(parts, conf)
+    if reason and conf.memory == "stream":
+        raise DatasetError(f"dataset.memory=stream: {reason}.", "Use dataset.memory=resident.")
+    if reason:
+        return load_text_tables("huggingface", _labelled(parts, conf), text)
+    choice = choose_memory(conf.memory, sum(part.data.nbytes for part in parts.values()) * BYTES_PER_BYTE["none"])
+    if choice.memory == "resident":
+        return load_text_tables("huggingface", _labelled(parts, conf), text, choice.reason)
+    return load_mapped_texts("huggingface", _text_files(parts, text, conf), text, choice.reason)
+
+
+def _why_resident(parts: Mapping[str, Any], conf: HuggingfaceConf) -> str:
+    """Return why texts have to be held in memory; an empty string if they can stay in their files."""
+    import datasets
+
+    if any(not isinstance(part.features.get(conf.input), datasets.Value) for part in parts.values()):
+        return f"'{conf.input}' has lists of words, which are held in memory"
+    if any(not part.cache_files or part._indices is not None for part in parts.values()):
+        return f"the rows of {conf.path} are not those of its files in their order"
+    return ""
+
+
+def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf) -> dict[str, TextFiles]:
+    from rtrain.datasets.splitting.by_column import SplitKeys
+    from rtrain.datasets.texts.mapped import TextFiles
+
+    others = _labelled(parts, conf, others=SplitKeys.of(text.split).columns)
+    return {
+        split: TextFiles(tuple(one["filename"] for one in part.cache_files), len(part), others[split])
+        for split, part in parts.items()
+    }
 
 
 def _text_conf(conf: HuggingfaceConf) -> TextConf:
@@ -328,7 +374,7 @@ def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.arrays.load import Names, load_arrays
 
     height, width = conf.image_size or parts["train"][0][_image_column(parts["train"], conf)].size[::-1]
-    labels = _labelled(parts, conf, alone=True)
+    labels = _labelled(parts, conf, others=())
     found = {
         split: _image_arrays(part, split, conf, (conf.channels, height, width), labels[split])
         for split, part in parts.items()

@@ -135,7 +135,7 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
 
     group = part.get("group")
     if group is None:
-        is_text = part["x"].dtype == object
+        is_text = part["x"].ndim == 1  # texts, or the numbers of their rows
         return part if KEY in part or is_text else {**part, KEY: row_hashes((part["x"], part["y"]))}
     begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     for name, key in ((KEY, keys.way), (NAMED, "column")):

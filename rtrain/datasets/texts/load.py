@@ -58,13 +58,20 @@ def _check_keys(files: Sequence[Path], conf: TextConf) -> None:
         refuse_idle(conf, ("each",), f"{files[0]} is a table, which has a text per row")
 
 
-def load_text_tables(source: str, tables: Mapping[str, pa.Table], conf: TextConf) -> Dataset:
-    """Return the dataset of the columns ``conf.text`` and ``conf.label`` of a table per split.
+def load_text_tables(source: str, tables: Mapping[str, pa.Table], conf: TextConf, reason: str | None = None) -> Dataset:
+    """Return the dataset of the columns ``conf.text`` and ``conf.label`` of a table per split, in memory.
+
+    Args:
+        source: Its name.
+        tables: By split.
+        conf: What is learned from which columns.
+        reason: Why they are in memory; None: the source knows no other way.
 
     Raises:
         DatasetError: A column is missing or unusable.
     """
-    reason = always_resident(sum(table.nbytes for table in tables.values()) * BYTES_PER_BYTE[conf.tokenizer])
+    if reason is None:
+        reason = always_resident(sum(table.nbytes for table in tables.values()) * BYTES_PER_BYTE[conf.tokenizer])
     parts = {
         split: [table_texts(table, f"{conf.path} ({split})", conf.text, conf.label)] for split, table in tables.items()
     }
@@ -266,15 +273,17 @@ def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
         y = objects(np.split(flat, ends[:-1]))
     else:
         y = labels.encode(texts.labels, texts.where, 0)
-    return {"x": objects(texts.texts), "y": y}
+    return {"x": texts.rows(), "y": y}
 
 
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    import numpy as np
+
     refuse_idle(conf, ("seed",), "texts for language modeling are split in order, and the first ones are used")
     refuse_keys(conf.split, "texts for language modeling, which are split in order,")
     if conf.tokenizer == "none":
-        all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}
-        limited = {split: objects(part[: num_wanted(len(part), conf)]) for split, part in all_rows.items()}
+        all_rows = {split: np.concatenate([texts.rows() for texts in part]) for split, part in parts.items()}
+        limited = {split: part[: num_wanted(len(part), conf)] for split, part in all_rows.items()}
         splits = {split: {"x": part, "y": part} for split, part in contiguous(limited, conf).items()}
         known = _Known("language-modeling", None, (), "object", (), reason)
         return _dataset(splits, known, {"task": known.task, "tokenizer": "none"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import RawChunk, check_kind, objects
+from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.texts.conf import TextConf
@@ -95,7 +95,7 @@ def _chunk(texts: Texts, conf: TextConf, encoding: Mapping[str, Any], with_label
         tokens = Tokens(encoding["characters"])
         columns = blocks(tokens.encode(joined_text([texts]), texts.where), conf.block_size)
         return RawChunk(columns["x"], columns["y"], {})
-    x = objects(texts.texts)
+    x = texts.rows()
     if encoding["task"] == "language-modeling":
         return RawChunk(x, x, texts.kept)
     if not with_labels or texts.labels is None:

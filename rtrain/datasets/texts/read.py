@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.config.files.data_files import COMPRESSED
+from rtrain.datasets.base import objects
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.tables.spec import check_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 PACKED = ("", *COMPRESSED)
@@ -28,8 +30,8 @@ class Texts:
     """The texts of one file, in order."""
 
     where: str
-    texts: Sequence[Any]
-    """A str per row; or a list of words."""
+    texts: Sequence[Any] | np.ndarray
+    """A str per row; or a list of words; or, of texts that stay on disk, the numbers of the rows."""
     labels: pa.Array | None = None
     """(rows,) values or lists of tags; None if there is no such column."""
     kept: Mapping[str, Any] = field(default_factory=dict)
@@ -38,7 +40,13 @@ class Texts:
     @property
     def are_words(self) -> bool:
         """Whether rows are lists of words."""
-        return bool(self.texts) and isinstance(self.texts[0], list)
+        return isinstance(next(iter(self.texts), None), list)
+
+    def rows(self) -> np.ndarray:
+        """Return the texts, (rows,) of dtype object; or the numbers of the rows, int64."""
+        import numpy as np
+
+        return self.texts if isinstance(self.texts, np.ndarray) else objects(self.texts)
 
 
 def is_table(file: Path) -> bool:
@@ -119,11 +127,19 @@ def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
 
 def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
     import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    check_texts(values, column, where)
+    return list(values.to_pylist())
+
+
+def check_texts(values: pa.ChunkedArray, column: str, where: str) -> None:
+    """Raise a DatasetError if a text, or a word of a list, is missing, or values are neither."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        values, kind = values.cast(kind.value_type), kind.value_type
     if values.null_count:
         row = values.is_null().index(True).as_py() + 1
         raise DatasetError(f"{where}: row {row} has no text ('{column}' is empty).", "Remove such rows.")
@@ -135,4 +151,3 @@ def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
     if is_words and pc.list_flatten(values).null_count:
         row = next(row for row, words in enumerate(values.to_pylist(), start=1) if None in words)
         raise DatasetError(f"{where}: row {row} has a word that is null in '{column}'.", "Remove it, with its tag.")
-    return list(values.to_pylist())

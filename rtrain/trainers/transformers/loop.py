@@ -7,13 +7,14 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rtrain.datasets.base import Dataset, concatenated
+from rtrain.datasets.base import Dataset
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.learner import TransformersLearner
-from rtrain.trainers.transformers.tokens import encoded_dataset, load_tokenizer, open_tokenizer, train_tokenizer
+from rtrain.trainers.transformers.token_splits import SplitTexts, encoded_dataset
+from rtrain.trainers.transformers.tokens import load_tokenizer, open_tokenizer, train_tokenizer
 from rtrain.trainers.worker import Worker
 
 
@@ -45,7 +46,7 @@ def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:
     if tokenizer is not None:
         return tokenizer
     if ranks.rank == 0:
-        texts = concatenated(list(dataset.splits["train"].own_rows(0, 1)))["x"]
+        texts = SplitTexts(dataset.splits["train"])
         tokenizer = train_tokenizer(worker.conf.tokenizer, texts, worker.conf.max_length)
     if ranks.size == 1:
         return tokenizer

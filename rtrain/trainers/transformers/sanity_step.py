@@ -17,7 +17,7 @@ from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.learner import TransformersLearner
 from rtrain.trainers.transformers.loop import make_tokenizer
-from rtrain.trainers.transformers.tokens import encoded_dataset
+from rtrain.trainers.transformers.token_splits import encoded_dataset
 from rtrain.trainers.worker import Worker
 
 

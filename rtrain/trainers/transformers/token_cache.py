@@ -12,71 +12,88 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import tokenizers
 import transformers
+from numpy.lib import format as npy
 
 from rtrain.datasets.remote import cache_dir
 
 log = logging.getLogger(__name__)
 
 Arrays = Mapping[str, np.ndarray]
-Cache = Callable[[np.ndarray, Mapping[str, Any], Callable[[], Arrays]], Arrays]
+
+
+class Texts(Protocol):
+    """Texts, some at a time."""
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield (rows,) of dtype object, a text or a list of words each; the same ones each time."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What differs from that of all other texts; None where only reading them tells."""
+
+
 LEAST_CHARACTERS = 1_000_000
 """Shorter texts are tokenized in about a second."""
 MAX_DAYS = 30
 """After so many days without use, tokens are removed."""
-VERSION = 1
+VERSION = 2
 """Of what is kept; raise it with every change of what tokens are made of the same texts."""
 
 
-def cached(texts: np.ndarray, how: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
+def cached(texts: Texts, how: Mapping[str, Any], make: Callable[[], Iterable[Arrays]]) -> Arrays:
     """Return what ``make`` makes of texts: from the disk, memory-mapped, if some process has made it before.
 
     Short texts are not kept. Processes that ask for the same thing at the same time wait for the first one. If the disk
-    is full or read-only, each makes it itself.
+    is full or read-only, each makes it itself, in memory.
 
     Args:
-        texts: (rows,) of dtype object, a text or a list of words each.
+        texts: Of which it is made.
         how: All that decides the result in addition to the texts, as JSON can hold it.
-        make: Returns arrays by name.
+        make: Yields arrays by name, some rows at a time; they are joined.
     """
-    content = _content(texts)
+    content = texts.fingerprint or _content(texts)
     if content is None:
-        return make()
+        return _joined(make())
     versions = [VERSION, transformers.__version__, tokenizers.__version__]
     name = sha256(json.dumps([versions, how, content], sort_keys=True).encode()).hexdigest()[:32]
     folder = cache_dir().with_name("tokens") / name
     try:
-        lock = _locked(folder.with_suffix(".lock"))
+        with _locked(folder.with_suffix(".lock")):
+            if not folder.is_dir():
+                _write(folder, make())
+                _remove_unused(folder.parent)
+            return _read(folder)
     except OSError as error:
         log.warning("tokens are not kept for the next run: %s", error)
-        return make()
-    with lock:
-        return _read(folder) if folder.is_dir() else _kept(folder, make())
+        return _joined(make())
 
 
-def uncached(texts: np.ndarray, how: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
-    """Return what ``make`` returns, for texts that are read once."""
-    return make()
+def _joined(made: Iterable[Arrays]) -> Arrays:
+    parts = list(made)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _content(texts: np.ndarray) -> str | None:
+def _content(texts: Texts) -> str | None:
     """Return a hash of texts; None if they are short."""
-    counts = np.asarray([-1 if isinstance(text, str) else len(text) for text in texts], np.int64)
-    flat = [one for text in texts for one in ([text] if isinstance(text, str) else text)]
-    sizes = np.asarray([len(one) for one in flat], np.int64)
-    if sizes.sum() < LEAST_CHARACTERS:
-        return None
-    digest = sha256(counts.tobytes())
-    digest.update(sizes.tobytes())
-    digest.update("".join(flat).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    digest, num_characters = sha256(), 0
+    for rows in texts:
+        counts = np.asarray([-1 if isinstance(text, str) else len(text) for text in rows], np.int64)
+        flat = [one for text in rows for one in ([text] if isinstance(text, str) else text)]
+        sizes = np.asarray([len(one) for one in flat], np.int64)
+        num_characters += int(sizes.sum())
+        digest.update(counts.tobytes())
+        digest.update(sizes.tobytes())
+        digest.update("".join(flat).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest() if num_characters >= LEAST_CHARACTERS else None
 
 
 def _locked(file: Path) -> IO[str]:
@@ -95,28 +112,48 @@ def _read(folder: Path) -> Arrays:
     return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in folder.glob("*.npy")}
 
 
-def _kept(folder: Path, arrays: Arrays) -> Arrays:
-    """Return arrays from the disk, where they are written to; as they are if they can't be."""
-    try:
-        _write(folder, arrays)
-        _remove_unused(folder.parent)
-        return _read(folder)
-    except OSError as error:
-        log.warning("tokens are not kept for the next run: %s", error)
-        return arrays
-
-
-def _write(folder: Path, arrays: Arrays) -> None:
-    """Write a folder, which appears complete or not at all."""
+def _write(folder: Path, made: Iterable[Arrays]) -> None:
+    """Write a folder, which appears complete or not at all, and is never in memory as a whole."""
     temporary = folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)  # left by a process that was killed
     temporary.mkdir(mode=0o700)
     try:
-        for name, values in arrays.items():
-            np.save(temporary / f"{name}.npy", values, allow_pickle=False)
+        with ExitStack() as files:
+            arrays: dict[str, GrowingFile] = {}
+            for part in made:
+                for name, values in part.items():
+                    if name not in arrays:
+                        arrays[name] = files.enter_context(GrowingFile(temporary / f"{name}.npy", values.dtype))
+                    arrays[name].append(values)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+class GrowingFile:
+    """A .npy file of one dimension, to which values are added; their number stands in its head when it is closed."""
+
+    def __init__(self, path: Path, dtype: np.dtype) -> None:
+        self._file, self._dtype, self._count = path.open("wb"), dtype, 0
+
+    def __enter__(self) -> GrowingFile:
+        self._write_head()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._write_head()
+
+    def append(self, values: np.ndarray) -> None:
+        """Add values at the end."""
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._count += len(values)
+
+    def _write_head(self) -> None:
+        # NumPy leaves room in it for a larger number, for this purpose.
+        shape = {"descr": npy.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self._count,)}
+        npy.write_array_header_1_0(self._file, shape)
 
 
 def _remove_unused(folder: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
-from itertools import chain, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from rtrain.datasets.base import Columns, Dataset, ResidentSplit, concatenated, objects
-from rtrain.errors import ConfigError, DatasetError
+from rtrain.datasets.base import Columns, objects
+from rtrain.errors import ConfigError
 from rtrain.trainers.transformers.config import Conf, TokenizerConf
 from rtrain.trainers.transformers.hub import NOT_THERE, local_only
-from rtrain.trainers.transformers.token_cache import Arrays, Cache, cached, uncached
+from rtrain.trainers.transformers.token_cache import Arrays, Texts, cached
 
 SPECIAL = {
     "unk_token": "[UNK]",
@@ -74,9 +74,9 @@ def load_tokenizer(name: str | Path, where: str, found: Any = None) -> Any:
     return tokenizer
 
 
-def train_tokenizer(conf: TokenizerConf, rows: np.ndarray, max_length: int) -> Any:
+def train_tokenizer(conf: TokenizerConf, texts: Texts, max_length: int) -> Any:
     """Return a tokenizer made of texts, or of lists of words; it may be cached."""
-    made = cached(rows, {"train": asdict(conf)}, lambda: {"json": _bytes_of(_trained(conf, rows))})
+    made = cached(texts, {"train": asdict(conf)}, lambda: [{"json": _bytes_of(_trained(conf, texts))}])
     tokenizer = Tokenizer.from_str(made["json"].tobytes().decode())
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **SPECIAL)
 
@@ -85,17 +85,28 @@ def _bytes_of(tokenizer: Tokenizer) -> np.ndarray:
     return np.frombuffer(tokenizer.to_str().encode(), np.uint8)
 
 
-def _trained(conf: TokenizerConf, rows: Iterable[Any]) -> Tokenizer:
-    texts = [row if isinstance(row, str) else " ".join(row) for row in rows]
-    texts = [text.lower() for text in texts] if conf.lowercase else texts
+def _trained(conf: TokenizerConf, texts: Texts) -> Tokenizer:
     make = {"bpe": _bytes, "wordpiece": _pieces, "characters": _characters}[str(conf.train)]
-    tokenizer = make(texts, conf.vocab_size)
+    tokenizer = make(_Lines(texts, conf.lowercase), conf.vocab_size)
     if conf.lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     return tokenizer
 
 
-def _bytes(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+@dataclass(frozen=True)
+class _Lines:
+    """Each text or list of words as one str, as often as wanted."""
+
+    texts: Texts
+    lowercase: bool
+
+    def __iter__(self) -> Iterator[str]:
+        for row in chain.from_iterable(self.texts):
+            text = row if isinstance(row, str) else " ".join(row)
+            yield text.lower() if self.lowercase else text
+
+
+def _bytes(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """Pairs of bytes that come often (Sennrich et al., 2016), as GPT-2 has them."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -110,7 +121,7 @@ def _bytes(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     return tokenizer
 
 
-def _pieces(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+def _pieces(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """Pieces of words, as BERT has them."""
     learning = Tokenizer(models.WordPiece(unk_token=SPECIAL["unk_token"]))
     learning.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -126,7 +137,7 @@ def _pieces(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     return tokenizer
 
 
-def _characters(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+def _characters(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """Every letter for itself."""
     letters = sorted({letter for text in texts for letter in text})
     words = [*SPECIAL.values(), *letters][:vocab_size]
@@ -137,62 +148,38 @@ def _characters(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     return tokenizer
 
 
-def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> Dataset:
-    """Return the dataset with rows of tokens in place of texts; of long texts they may be cached.
-
-    ``x`` and ``y`` are (rows,) of dtype object, int64 arrays of each row's own length; packed rows are all as long.
-    """
-    if dataset.info.dtype != "object":
-        return dataset
-    splits = {}
-    for name, split in dataset.splits.items():
-        rows = encoded(concatenated(list(split.own_rows(0, 1))), tokenizer, conf, task, cached)
-        if len(rows["x"]) == 0:
-            raise DatasetError(
-                f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
-                "Lower trainer.max_length, or add more text.",
-            )
-        splits[name] = ResidentSplit(rows)
-    num_rows = {name: split.num_rows for name, split in splits.items()}
-    info = replace(dataset.info, num_rows=num_rows)
+def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
+    """Return rows of tokens, and targets, for texts; see ``token_splits.encoded_dataset``."""
+    texts = columns["x"]
     if task == "causal-lm" and conf.packing:
-        info = replace(info, dtype="int64", input_shape=(conf.max_length,))
-    return replace(dataset, info=info, splits=splits)
+        return packed(joined(texts, tokenizer), conf.max_length)
+    rows = tokenize(texts, tokenizer, conf.max_length + (task == "causal-lm"))
+    ids = [np.asarray(row, np.int64) for row in rows["input_ids"]]
+    if task == "token-classification":
+        return {"x": objects(ids), "y": objects(_tags(rows, columns["y"]))}
+    return with_targets(ids, columns["y"], task)
 
 
-def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str, cache: Cache = uncached) -> Columns:
-    """Return rows of tokens, and targets, for texts; see ``encoded_dataset``."""
-    texts, how = columns["x"], {"tokenizer": _identity(tokenizer)}
-    if task == "causal-lm" and conf.packing:
-        joined = cache(texts, {**how, "joined": True}, lambda: {"tokens": _joined(texts, tokenizer)})
-        return _packed(joined["tokens"], conf.max_length)
-    if task == "token-classification":  # tags need the words of the tokens
-        rows = tokenize(texts, tokenizer, conf.max_length)
-        return {"x": objects(list(map(_int64, rows["input_ids"]))), "y": objects(_tags(rows, columns["y"]))}
-    length = conf.max_length + (task == "causal-lm")
-    found = cache(texts, {**how, "max_length": length}, lambda: _flat(texts, tokenizer, length))
-    ids = [found["tokens"][begin:end] for begin, end in pairwise([0, *found["ends"].tolist()])]
+def with_targets(ids: Sequence[np.ndarray], y: np.ndarray | None, task: str) -> Columns:
+    """Return rows of tokens with their targets: those of a language model are the tokens."""
     if task == "causal-lm":
         return {"x": objects([row[:-1] for row in ids]), "y": objects([row[1:] for row in ids])}
-    return {"x": objects(ids), "y": objects(ids) if task == "masked-lm" else columns["y"]}
+    x = objects(ids)
+    return {"x": x, "y": x if task == "masked-lm" or y is None else y}
 
 
-def _int64(row: Sequence[int]) -> np.ndarray:
-    return np.asarray(row, np.int64)
-
-
-def _identity(tokenizer: Any) -> Any:
+def identity(tokenizer: Any) -> Any:
     """Return all of a tokenizer that decides which tokens it makes; each use changes how it cuts and fills rows."""
     made = json.loads(tokenizer.backend_tokenizer.to_str())
     kept = {name: value for name, value in made.items() if name not in ("truncation", "padding")}
     return [type(tokenizer).__name__, kept, tokenizer.special_tokens_map, tokenizer.truncation_side]
 
 
-def _flat(texts: np.ndarray, tokenizer: Any, max_length: int) -> Arrays:
-    """Return the tokens of all texts one after another, and where those of each one end."""
+def tokens_of(texts: np.ndarray, tokenizer: Any, max_length: int) -> Arrays:
+    """Return the tokens of all texts one after another, and how many those of each one are."""
     ids = tokenize(texts, tokenizer, max_length)["input_ids"]
-    ends = np.cumsum([len(row) for row in ids], dtype=np.int64)
-    return {"tokens": np.fromiter(chain.from_iterable(ids), np.int64), "ends": ends}
+    lengths = np.asarray([len(row) for row in ids], np.int64)
+    return {"tokens": np.fromiter(chain.from_iterable(ids), np.int64), "lengths": lengths}
 
 
 def tokenize(texts: np.ndarray, tokenizer: Any, max_length: int) -> Any:
@@ -221,14 +208,14 @@ def first_tokens(rows: Any, row: int) -> dict[int, int]:
     return places
 
 
-def _joined(texts: np.ndarray, tokenizer: Any) -> np.ndarray:
+def joined(texts: np.ndarray, tokenizer: Any) -> np.ndarray:
     """Return the tokens of all texts, each with an end."""
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
     ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     return np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
 
 
-def _packed(every: np.ndarray, length: int) -> Columns:
+def packed(every: np.ndarray, length: int) -> Columns:
     """Cut tokens into rows; what doesn't fill a row is left out."""
     count = max(0, len(every) - 1) // length
     return {

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import pickle
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from rtrain.datasets.base import EpochPlan, concatenated
 from rtrain.errors import DatasetError
 
 datasets = pytest.importorskip("datasets")
@@ -208,3 +213,93 @@ def test_what_is_chosen_from_a_data_set_of_the_hub_is_asked_for(load, monkeypatc
     monkeypatch.setattr(datasets, "load_dataset", hub)
     load("huggingface", path="somebody/flowers", subset="roses", revision="v2")
     assert asked == [("somebody/flowers", "roses", {"revision": "v2"})]
+
+
+TEXTS = {
+    "text": [f"{'a b c '[: number % 7]}text {number}" for number in range(2500)],
+    "label": [number % 3 for number in range(2500)],
+    "amount": [number / 2 for number in range(2500)],
+    "author": [f"author {number // 10}" for number in range(2500)],
+}
+
+
+def all_rows(dataset, name):
+    return concatenated([part for rank in range(3) for part in dataset.splits[name].own_rows(rank, 3)])
+
+
+@pytest.mark.parametrize("splits", [{}, {"train": range(2000), "validation": range(2000, 2500)}], ids=["one", "own"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"split": {"test": 0.1, "val": 0.2}},
+        {"split": {"test": 0.1, "by_group": "author"}},
+        {"split": {"test": 0}, "limit": 77},
+        {"label": "amount", "split": {"test": 0.1}, "sample": 0.5},
+        {"task": "language-modeling"},
+        {"task": "language-modeling", "limit": 50, "split": {"test": 0.3}},
+    ],
+    ids=str,
+)
+def test_texts_on_disk_are_the_rows_that_texts_in_memory_are(load, tmp_path, keys, splits):
+    if splits and "test" in keys.get("split", {}) and "val" in keys["split"]:
+        keys = {**keys, "split": {"test": 0.1}}
+    path = save(tmp_path / "x", TEXTS, {"label": datasets.ClassLabel(names=["x", "y", "z"])}, **splits)
+    held, mapped = (load("huggingface", path=path, input="text", **keys, memory=one) for one in ("resident", "stream"))
+    assert (held.info.memory, mapped.info.memory) == ("resident", "stream")
+    of_place = {"memory": "", "memory_reason": "", "fingerprint": ""}
+    assert replace(held.info, **of_place) == replace(mapped.info, **of_place)
+    assert (held.encoding, [*held.splits]) == (mapped.encoding, [*mapped.splits])
+    plan = EpochPlan(rank=1, world_size=2, global_batch_size=64, seed=3)
+    mapped = pickle.loads(pickle.dumps(mapped))
+    for name, split in held.splits.items():
+        assert split.num_rows == mapped.splits[name].num_rows
+        want, found = all_rows(held, name), all_rows(mapped, name)
+        for column in ("x", "y"):
+            assert want[column].dtype == found[column].dtype
+            np.testing.assert_array_equal(want[column], found[column])
+        for one, other in zip(split.batches(plan), mapped.splits[name].batches(plan), strict=True):
+            np.testing.assert_array_equal(one.x, other.x)
+            np.testing.assert_array_equal(one.y, other.y)
+
+
+def test_texts_on_disk_are_not_in_what_workers_get(load, tmp_path):
+    path = save(tmp_path / "x", {"text": ["long " * 10_000] * 100, "label": [0, 1] * 50})
+    assert len(pickle.dumps(load("huggingface", path=path, input="text", memory="stream"))) < 10_000
+
+
+def test_what_differs_on_disk_has_another_fingerprint(load, tmp_path):
+    columns = {"text": ["a", "b", "c", "d"], "label": [0, 1, 0, 1]}
+    first = save(tmp_path / "first", columns)
+    other = save(tmp_path / "other", {**columns, "text": ["a", "b", "c", "e"]})
+    keys = {"input": "text", "memory": "stream", "split": {"test": 0.5}}
+    prints = [
+        split.fingerprint
+        for path, seed in ((first, 0), (first, 1), (other, 0))
+        for split in load("huggingface", path=path, seed=seed, **keys).splits.values()
+    ]
+    assert len(set(prints)) == len(prints) == 6
+    again = load("huggingface", path=first, seed=0, **keys)
+    assert [split.fingerprint for split in again.splits.values()] == prints[:2]
+
+
+def test_what_cannot_stay_on_disk_is_refused(load, tmp_path):
+    table = save(tmp_path / "table", {"a": [1, 2, 3], "label": [0, 1, 0]})
+    with pytest.raises(DatasetError, match=r"dataset\.memory has no effect: tables of a Hugging Face"):
+        load("huggingface", path=table, memory="stream")
+    words = save(tmp_path / "words", {"words": [["a"], ["b"]], "label": [[0], [1]]})
+    with pytest.raises(DatasetError, match=r"dataset\.memory=stream: 'words' has lists of words, which are held"):
+        load("huggingface", path=words, input="words", memory="stream")
+    holes = save(tmp_path / "holes", {"text": ["a", None, "c"], "label": [0, 1, 0]})
+    with pytest.raises(DatasetError, match=r"row 2 has no text"):
+        load("huggingface", path=holes, input="text", memory="stream")
+    with pytest.raises(DatasetError, match=r"'label' is of type int64; a text"):
+        load("huggingface", path=holes, input="label", memory="stream")
+
+
+def test_a_machine_without_the_files_says_what_it_needs(load, tmp_path):
+    path = save(tmp_path / "x", {"text": ["a", "b"], "label": [0, 1]})
+    split = load("huggingface", path=path, input="text", memory="stream", split={"test": 0}).splits["train"]
+    there = pickle.loads(pickle.dumps(split))
+    shutil.rmtree(path)
+    with pytest.raises(DatasetError, match=r"\.arrow can't be mapped.*\nEach machine needs the file"):
+        next(there.own_rows(0, 1))

@@ -10,6 +10,7 @@ from transformers import AutoConfig
 from transformers_runs import BERT, GPT, VIT, dataset, make_conf
 
 from rtrain.trainers.transformers.config import ModelConf, TokenizerConf
+from rtrain.trainers.transformers.token_splits import SplitTexts
 from rtrain.trainers.transformers.tokens import train_tokenizer
 
 RESNET = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
@@ -44,7 +45,7 @@ def pretrained(folder, kind="bert", seed=0, **changes):
             weight += 0.02 * torch.randn_like(weight)
     model.save_pretrained(folder)
     if kind in ("bert", "gpt2"):
-        texts = dataset().splits["train"].columns["x"]
+        texts = SplitTexts(dataset().splits["train"])
         train_tokenizer(TokenizerConf(train="wordpiece", vocab_size=60), texts, 12).save_pretrained(folder)
     return folder
 

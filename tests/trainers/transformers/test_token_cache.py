@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,25 @@ from transformers_runs import dataset, fit, make_conf, predict
 
 from rtrain.datasets.base import objects
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.trainers.transformers import token_cache, tokens
+from rtrain.trainers.transformers import token_cache, token_splits, tokens
 from rtrain.trainers.transformers.config import TokenizerConf
 from rtrain.trainers.transformers.token_cache import cached
 
-TEXTS = objects(["one", "two"])
+
+class Some:
+    """Texts that are read in two parts."""
+
+    fingerprint = None
+
+    def __init__(self, *texts):
+        self.texts = objects(texts)
+
+    def __iter__(self):
+        yield self.texts[:1]
+        yield self.texts[1:]
+
+
+TEXTS = Some("one", "two")
 KINDS = {
     "classes": ("sequence-classification", {}),
     "packed": ("causal-lm", {"max_length": 6}),
@@ -41,7 +56,12 @@ def folders(cache):
 
 
 def numbers():
-    return {"a": np.arange(3), "b": np.ones((2, 2), np.int64)}
+    yield {"a": np.arange(3), "b": np.ones(1, np.uint8)}
+    yield {"a": np.arange(0), "b": np.ones(0, np.uint8)}
+    yield {"a": np.arange(3, 30), "b": np.full(2, 255, np.uint8)}
+
+
+NUMBERS = {"a": np.arange(30), "b": np.asarray([1, 255, 255], np.uint8)}
 
 
 def refuse(*_, **__):
@@ -61,8 +81,9 @@ def test_a_run_with_kept_tokens_is_equal_to_the_last_bit(tmp_path, monkeypatch, 
     monkeypatch.setattr(token_cache, "LEAST_CHARACTERS", 1)
     fit(tmp_path / "first", conf, data)
     made = folders(cache)
-    for name in ("_trained", "_joined", "_flat"):
-        monkeypatch.setattr(tokens, name, refuse)
+    monkeypatch.setattr(tokens, "_trained", refuse)
+    for name in ("joined", "tokens_of"):
+        monkeypatch.setattr(token_splits, name, refuse)
     fit(tmp_path / "second", conf, data)
     assert folders(cache) == made
     assert len(made) == (1 if task == "token-classification" else 3)  # the tokenizer, and the tokens of two splits
@@ -100,16 +121,43 @@ def test_other_settings_give_what_they_give_without_a_cache(tmp_path, monkeypatc
 )
 def test_other_texts_are_other_entries(cache, other):
     cached(TEXTS, {}, numbers)
-    cached(objects(other), {}, lambda: {"a": np.zeros(1)})
+    cached(Some(*other), {}, lambda: [{"a": np.zeros(1)}])
     assert len(folders(cache)) == 2
-    np.testing.assert_array_equal(cached(objects(other), {}, refuse)["a"], [0])
+    np.testing.assert_array_equal(cached(Some(*other), {}, refuse)["a"], [0])
+
+
+@pytest.mark.parametrize("num_parts", [1, 2, 1000])
+def test_arrays_that_come_in_parts_are_joined_and_never_as_a_whole_in_memory(cache, num_parts):
+    alive = []
+
+    def make():
+        for number in range(num_parts):
+            part = np.full(number % 7, number)
+            alive.append(weakref.ref(part))
+            assert sum(one() is not None for one in alive) <= 2
+            yield {"a": part}
+
+    want = np.concatenate([np.full(number % 7, number) for number in range(num_parts)])
+    np.testing.assert_array_equal(cached(TEXTS, {}, make)["a"], want)
+    np.testing.assert_array_equal(cached(TEXTS, {}, refuse)["a"], want)
+
+
+def test_texts_that_are_known_without_reading_them_are_not_read(cache):
+    class Known(Some):
+        fingerprint = "those of a file"
+
+        def __iter__(self):
+            raise AssertionError("they are read")
+
+    cached(Known(), {}, numbers)
+    np.testing.assert_array_equal(cached(Known(), {}, refuse)["a"], NUMBERS["a"])
 
 
 def test_arrays_come_back_as_they_were():
     cached(TEXTS, {"length": 3}, numbers)
     found = cached(TEXTS, {"length": 3}, refuse)
-    assert found.keys() == numbers().keys()
-    for name, values in numbers().items():
+    assert found.keys() == NUMBERS.keys()
+    for name, values in NUMBERS.items():
         assert isinstance(found[name], np.memmap)
         assert found[name].dtype == values.dtype
         np.testing.assert_array_equal(found[name], values)
@@ -121,26 +169,29 @@ def test_those_who_ask_at_the_same_time_wait_for_the_first():
     def make():
         made.append(1)
         time.sleep(0.1)
-        return numbers()
+        yield from numbers()
 
     def ask(_):
         ready.wait()
         return cached(TEXTS, {}, make)["a"].tolist()
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(ask, range(4))) == [[0, 1, 2]] * 4
+        assert list(pool.map(ask, range(4))) == [[*range(30)]] * 4
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("broken", ["save", "flock"])
+@pytest.mark.parametrize("broken", ["write", "flock"])
 def test_a_disk_that_keeps_nothing_is_told_and_costs_nothing_else(monkeypatch, caplog, cache, broken):
     def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np if broken == "save" else token_cache.fcntl, broken, fail)
+    if broken == "write":
+        monkeypatch.setattr(token_cache.GrowingFile, "append", fail)
+    else:
+        monkeypatch.setattr(token_cache.fcntl, broken, fail)
     with caplog.at_level(logging.WARNING):
         found = cached(TEXTS, {}, numbers)
-    np.testing.assert_array_equal(found["a"], [0, 1, 2])
+    np.testing.assert_array_equal(found["a"], NUMBERS["a"])
     assert "tokens are not kept for the next run: [Errno 28] No space left on device" in caplog.text
     assert folders(cache) == set()
 
@@ -150,23 +201,23 @@ def test_what_a_killed_process_left_is_made_again(cache):
     (name,) = folders(cache)
     half = (cache / name).rename(cache / f"{name}.tmp")
     (half / "a.npy").write_bytes(b"half of")
-    np.testing.assert_array_equal(cached(TEXTS, {}, numbers)["a"], [0, 1, 2])
+    np.testing.assert_array_equal(cached(TEXTS, {}, numbers)["a"], NUMBERS["a"])
     assert folders(cache) == {name}
 
 
 def test_what_was_not_used_for_a_month_is_removed(cache):
     ages = {"old": 31, "used": 31, "new": 29}
     for name in ages:
-        cached(objects([name]), {}, numbers)
+        cached(Some(name), {}, numbers)
     places = dict(zip(ages, sorted(cache.glob("*[!k]"), key=lambda one: one.stat().st_ctime_ns), strict=False))
-    held = cached(objects(["old"]), {}, refuse)["a"]
+    held = cached(Some("old"), {}, refuse)["a"]
     for name, days in ages.items():
         then = time.time() - days * 86_400
         os.utime(places[name], (then, then))
-    cached(objects(["used"]), {}, refuse)
-    cached(objects(["another one"]), {}, numbers)
+    cached(Some("used"), {}, refuse)
+    cached(Some("another one"), {}, numbers)
     assert {name for name, place in places.items() if place.exists()} == {"used", "new"}
-    np.testing.assert_array_equal(held, [0, 1, 2])
+    np.testing.assert_array_equal(held, NUMBERS["a"])
 
 
 def test_new_rows_to_predict_are_not_kept(tmp_path, cache):

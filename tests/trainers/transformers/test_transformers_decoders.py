@@ -14,6 +14,7 @@ from rtrain.testing.workers import make_job, newest
 from rtrain.trainers.transformers.config import ModelConf, TokenizerConf
 from rtrain.trainers.transformers.plugin import Plugin
 from rtrain.trainers.transformers.predictor import load_predictor
+from rtrain.trainers.transformers.token_splits import SplitTexts
 from rtrain.trainers.transformers.tokens import train_tokenizer
 
 SIZES = {
@@ -45,7 +46,7 @@ def pretrained(folder, kind):
     config = AutoConfig.for_model(kind, **known)
     config.pad_token_id = None
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    texts = dataset().splits["train"].columns["x"]
+    texts = SplitTexts(dataset().splits["train"])
     tokenizer = train_tokenizer(TokenizerConf(train="wordpiece", vocab_size=60), texts, 12)
     tokenizer.pad_token = None
     tokenizer.save_pretrained(folder)

@@ -1,0 +1,118 @@
+"""Splits of tokens in place of splits of texts, which are read some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rtrain.datasets.base import (
+    Batch,
+    Columns,
+    Dataset,
+    EpochPlan,
+    ResidentSplit,
+    Split,
+    concatenated,
+    share_of,
+    step_rows,
+)
+from rtrain.datasets.texts.mapped import MappedTexts
+from rtrain.errors import DatasetError
+from rtrain.trainers.transformers.config import Conf
+from rtrain.trainers.transformers.token_cache import cached
+from rtrain.trainers.transformers.tokens import encoded, identity, joined, packed, tokens_of, with_targets
+
+CHUNK_ROWS = 1_000
+"""Rows that are in memory at a time where all are read."""
+
+
+class SplitTexts:
+    """The texts of a split, some at a time and as often as wanted."""
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield (rows,) of dtype object."""
+        for part in self._split.own_rows(0, 1):
+            yield part["x"]
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What differs from that of all other texts, where it is known without reading them."""
+        return self._split.fingerprint if isinstance(self._split, MappedTexts) else None
+
+    def targets(self) -> np.ndarray:
+        """Return (rows,) classes or numbers to predict."""
+        if isinstance(self._split, MappedTexts) and self._split.y is not None:
+            return self._split.y
+        return np.concatenate([part["y"] for part in self._split.own_rows(0, 1)])
+
+
+def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> Dataset:
+    """Return the dataset with rows of tokens in place of texts; of long texts they are cached, and stay on disk.
+
+    ``x`` and ``y`` are (rows,) of dtype object, int64 arrays of each row's own length; packed rows are all as long.
+    """
+    if dataset.info.dtype != "object":
+        return dataset
+    splits = {name: _encoded(split, tokenizer, conf, task) for name, split in dataset.splits.items()}
+    for name, split in splits.items():
+        if split.num_rows == 0:
+            raise DatasetError(
+                f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
+                "Lower trainer.max_length, or add more text.",
+            )
+    info = replace(dataset.info, num_rows={name: split.num_rows for name, split in splits.items()})
+    if task == "causal-lm" and conf.packing:
+        info = replace(info, dtype="int64", input_shape=(conf.max_length,))
+    return replace(dataset, info=info, splits=splits)
+
+
+def _encoded(split: Split, tokenizer: Any, conf: Conf, task: str) -> Split:
+    if task == "token-classification":  # tags need the words of the tokens
+        return ResidentSplit(encoded(concatenated(list(split.own_rows(0, 1))), tokenizer, conf, task))
+    texts, how = SplitTexts(split), {"tokenizer": identity(tokenizer)}
+    if task == "causal-lm" and conf.packing:
+        every = cached(texts, {**how, "joined": True}, lambda: ({"tokens": joined(one, tokenizer)} for one in texts))
+        return ResidentSplit(packed(every["tokens"], conf.max_length))
+    length = conf.max_length + (task == "causal-lm")
+    found = cached(texts, {**how, "max_length": length}, lambda: (tokens_of(one, tokenizer, length) for one in texts))
+    targets = None if task in ("causal-lm", "masked-lm") else texts.targets()
+    return TokenSplit(found["tokens"], np.concatenate([[0], np.cumsum(found["lengths"])]), targets, task)
+
+
+@dataclass
+class TokenSplit(Split):
+    """Rows of tokens of different lengths, which may lie on disk."""
+
+    tokens: np.ndarray
+    """(tokens,) int64, those of one row after those of another."""
+    borders: np.ndarray
+    """(rows + 1,) int64, where each row begins, and the last one ends."""
+    y: np.ndarray | None
+    """(rows,) targets; None: the tokens are."""
+    task: str
+
+    def __post_init__(self) -> None:
+        self.num_rows = len(self.borders) - 1
+
+    def columns(self, rows: np.ndarray) -> Columns:
+        """Return ``x`` and ``y`` of some rows; see ``encoded_dataset``."""
+        ids = [self.tokens[begin:end] for begin, end in zip(self.borders[rows], self.borders[rows + 1], strict=True)]
+        return with_targets(ids, None if self.y is None else self.y[rows], self.task)
+
+    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
+        """Yield this worker's batches of one pass, in the order of a ``ResidentSplit``."""
+        for rows, num_global in step_rows(self.num_rows, plan):
+            columns = self.columns(rows)
+            yield Batch(columns["x"], columns["y"], num_global)
+
+    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
+        """Yield one contiguous part, some rows at a time."""
+        low, high = share_of(self.num_rows, rank, world_size)
+        for start in range(low, max(high, low + 1), CHUNK_ROWS):
+            yield self.columns(np.arange(start, min(start + CHUNK_ROWS, high)))
