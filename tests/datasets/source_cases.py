@@ -141,6 +141,7 @@ TEXTS = {
         "text",
         {"path": "texts.csv", "label": "y"},
         (
+            acts("memory", "stream", on=memory),
             *SHARES,
             *BY_TEXT_COLUMN,
             refused("path", "plain.txt", because=r"dataset\.label"),
@@ -155,6 +156,7 @@ TEXTS = {
         "text",
         {"path": "classes"},
         (
+            acts("memory", "stream", on=memory),
             *without(SHARES, "split.test", "limit", "seed"),
             acts("split.test", 0, on=num_rows),
             acts("limit", 4, on=num_rows),
@@ -172,6 +174,7 @@ TEXTS = {
         "text",
         {"path": "plain.txt"},
         (
+            acts("memory", "stream", on=memory),
             *IN_ORDER,
             *SPLIT_OF_TABLES,
             acts("path", "more.txt", on=train),
@@ -186,6 +189,7 @@ TEXTS = {
         "text",
         {"path": "plain.txt", "tokenizer": "characters", "block_size": 16},
         (
+            refused("memory", "stream", because=r"dataset\.memory"),
             *IN_ORDER,
             *SPLIT_OF_TABLES,
             acts("path", "more.txt", on=train),

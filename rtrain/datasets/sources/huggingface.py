@@ -351,15 +351,18 @@ def _why_resident(parts: Mapping[str, Any], conf: HuggingfaceConf) -> str:
     return ""
 
 
-def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf) -> dict[str, TextFiles]:
+def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf) -> dict[str, list[TextFiles]]:
     from rtrain.datasets.splitting.by_column import SplitKeys
     from rtrain.datasets.texts.mapped import TextFiles
 
-    others = _labelled(parts, conf, others=SplitKeys.of(text.split).columns)
-    return {
-        split: TextFiles(tuple(one["filename"] for one in part.cache_files), len(part), others[split])
-        for split, part in parts.items()
-    }
+    tables = _labelled(parts, conf, others=SplitKeys.of(text.split).columns)
+    found = {}
+    for split, part in parts.items():
+        table, files = tables[split], tuple(one["filename"] for one in part.cache_files)
+        labels = None if text.label is None else table[text.label].combine_chunks()
+        kept = {name: table[name] for name in table.column_names if name != text.label}
+        found[split] = [TextFiles(f"{conf.path} ({split})", files, text.text, len(part), labels, kept)]
+    return found
 
 
 def _text_conf(conf: HuggingfaceConf) -> TextConf:

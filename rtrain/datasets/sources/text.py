@@ -10,7 +10,7 @@ from rtrain.datasets.texts.conf import TextConf
 
 
 class Text(Source):
-    """Texts or tokens: a folder per class, tables with a text column, or plain files to model; in memory."""
+    """Texts or tokens: a folder per class, tables with a text column, or plain files to model."""
 
     Conf = TextConf
 

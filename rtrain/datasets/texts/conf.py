@@ -29,7 +29,7 @@ APART = Need(
 
 @dataclass(kw_only=True)
 class TextConf(SharesConf):
-    """Texts in UTF-8, always held in memory; ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading.
+    """Texts in UTF-8; ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading.
 
     What is learned follows from what is there: a folder per class or a ``label`` column makes classification (or
     regression), lists of words with lists of tags make token classification, and anything else is a language to model,
@@ -59,6 +59,10 @@ class TextConf(SharesConf):
 
     tokenizer: Annotated[str, *one_of("none", "characters", "bytes")] = "none"
     """``none`` leaves texts to the trainer; the others make rows of ``block_size`` tokens to model the language."""
+
+    memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
+    """``resident`` holds all rows in memory; ``stream`` writes texts to the cache once, and maps that file; auto: by
+    size against free memory. Lists of words, and what ``tokenizer`` joins, are always in memory."""
 
     block_size: Annotated[int, Field(ge=1)] = 64
     """Tokens per row. Row i has tokens i * block_size to (i + 1) * block_size - 1 of the split, its targets are the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,22 @@ from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.in_memory import fingerprint
 from rtrain.datasets.labels import Labels, LabelScan, Targets
-from rtrain.datasets.memory import always_resident
+from rtrain.datasets.memory import MemoryChoice, always_resident, choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys, refuse_keys, split_table
 from rtrain.datasets.splitting.shares import SPLITS, check_not_empty, num_wanted, shares
 from rtrain.datasets.tables.spec import check_columns
 from rtrain.datasets.texts.conf import TextConf
-from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
+from rtrain.datasets.texts.read import (
+    PLAIN,
+    TABLES,
+    Texts,
+    has_words,
+    is_table,
+    read_lines,
+    read_plain,
+    read_table,
+    table_texts,
+)
 from rtrain.datasets.texts.tokens import Tokens
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
@@ -41,13 +51,49 @@ def load_text(conf: TextConf) -> Dataset:
     conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
     files = _files(conf)
     _check_keys([file for part in files.values() for file in part], conf)
-    size = sum(file.stat().st_size for part in files.values() for file in part)
-    reason = always_resident(size * BYTES_PER_BYTE[conf.tokenizer])
+    size = sum(file.stat().st_size for part in files.values() for file in part) * BYTES_PER_BYTE[conf.tokenizer]
+    why = _why_resident(files["train"][0], conf)
+    if why and conf.memory == "stream":
+        raise DatasetError(f"dataset.memory=stream: {why}.", "Use dataset.memory=resident.")
+    choice = MemoryChoice("resident", always_resident(size)) if why else choose_memory(conf.memory, size)
+    if choice.memory == "stream":
+        return _on_disk(files, conf, choice.reason)
     parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}
-    for split, part in parts.items():
-        if not any(texts.texts for texts in part):
+    _check_some_text({split: sum(len(texts.texts) for texts in part) for split, part in parts.items()}, files)
+    return texts_dataset(parts, conf, choice.reason)
+
+
+def _why_resident(file: Path, conf: TextConf) -> str:
+    """Return why texts have to be held in memory; an empty string if they may stay on disk."""
+    if conf.tokenizer != "none":
+        return f"dataset.tokenizer={conf.tokenizer} holds all tokens in memory"
+    if is_table(file) and has_words(file, conf.text):
+        return f"'{conf.text}' has lists of words, which are held in memory"
+    return ""
+
+
+def _on_disk(files: Mapping[str, Sequence[Path]], conf: TextConf, reason: str) -> Dataset:
+    from rtrain.datasets.texts.mapped import load_mapped_texts
+    from rtrain.datasets.texts.written import written_texts
+
+    keys = SplitKeys.of(conf.split)
+
+    def read(file: Path) -> Iterator[Texts]:
+        lines = not is_table(file) and not _are_class_folders(conf) and conf.each != "file" and conf.label is None
+        for texts in read_lines(file) if lines else [_read(file, conf)]:
+            if conf.label is not None:
+                _deciding(texts, keys, conf)  # names the file of a value that can't be used
+            yield texts
+
+    parts = written_texts(files, conf, read)
+    _check_some_text({split: sum(one.num_rows for one in part) for split, part in parts.items()}, files)
+    return load_mapped_texts("text", parts, conf, reason)
+
+
+def _check_some_text(num_rows: Mapping[str, int], files: Mapping[str, Sequence[Path]]) -> None:
+    for split, count in num_rows.items():
+        if not count:
             raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
-    return texts_dataset(parts, conf, reason)
 
 
 def _check_keys(files: Sequence[Path], conf: TextConf) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Batch, Columns, Dataset, EpochPlan, ResidentSplit, Split, objects, share_of, step_rows
 from rtrain.datasets.files import files_fingerprint
@@ -28,38 +28,46 @@ CHUNK_ROWS = 1_000
 class TextFiles:
     """A column of texts in Arrow files (the streaming format), and the other columns that are looked at."""
 
+    where: str
+    """For messages."""
     files: tuple[str, ...]
+    column: str
     num_rows: int
-    others: pa.Table
-    """The label, and columns that decide the split."""
+    labels: pa.Array | None
+    kept: Mapping[str, Any]
+    """Columns that decide the split, by name."""
 
 
-def load_mapped_texts(source: str, parts: Mapping[str, TextFiles], conf: TextConf, reason: str) -> Dataset:
-    """Return the dataset of the texts of a column per split; labels are in memory, the texts are not.
+def load_mapped_texts(source: str, parts: Mapping[str, Sequence[TextFiles]], conf: TextConf, reason: str) -> Dataset:
+    """Return the dataset of the texts of each split, after each other; labels are in memory, the texts are not.
 
     Raises:
         DatasetError: A text is missing, or a column is unusable; names the row.
     """
-    import numpy as np
-
-    texts: dict[str, list[Texts]] = {}
-    for name, part in parts.items():
-        where = f"{conf.path} ({name})"
-        check_texts(mapped_column(part.files, conf.text), conf.text, where)
-        kept = {key: part.others[key] for key in part.others.column_names if key != conf.label}
-        labels = None if conf.label is None else part.others[conf.label].combine_chunks()
-        texts[name] = [Texts(where, np.arange(part.num_rows), labels, kept)]
-    dataset = texts_dataset(texts, conf, reason)
-    files = files_fingerprint(Path(file) for part in parts.values() for file in part.files)
+    dataset = texts_dataset({name: _numbered(part) for name, part in parts.items()}, conf, reason)
+    files = files_fingerprint(Path(file) for part in parts.values() for one in part for file in one.files)
     whole = sha256(f"{dataset.info.fingerprint} {files}".encode()).hexdigest()
     splits: dict[str, Split] = {}
     for name, split in dataset.splits.items():
         assert isinstance(split, ResidentSplit), "the numbers of its rows"
         y = None if dataset.info.task == "language-modeling" else split.columns["y"]
-        of = parts.get(name, parts["train"]).files
-        splits[name] = MappedTexts(of, conf.text, split.columns["x"], y, f"{whole} {name}")
+        part = parts.get(name, parts["train"])
+        of = tuple(file for one in part for file in one.files)
+        splits[name] = MappedTexts(of, part[0].column, split.columns["x"], y, f"{whole} {name}")
     info = replace(dataset.info, name=source, memory="stream", fingerprint=whole)
     return replace(dataset, info=info, splits=splits)
+
+
+def _numbered(part: Sequence[TextFiles]) -> list[Texts]:
+    """Return the rows of a split by their numbers in all of its files."""
+    import numpy as np
+
+    found, first = [], 0
+    for one in part:
+        check_texts(mapped_column(one.files, one.column), one.column, one.where)
+        found.append(Texts(one.where, np.arange(first, first + one.num_rows), one.labels, one.kept))
+        first += one.num_rows
+    return found
 
 
 def mapped_column(files: Sequence[str], column: str) -> pa.ChunkedArray:

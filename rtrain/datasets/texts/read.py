@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+PIECE_BYTES = 16 << 20
 PACKED = ("", *COMPRESSED)
 PLAIN = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".txt", ".text", ".md"))
 DELIMITED = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".csv", ".tsv"))
@@ -60,21 +61,52 @@ def read_plain(file: Path, each: str) -> Texts:
     Raises:
         DatasetError: The file can't be read, or is not in UTF-8.
     """
+    if each == "file":
+        return Texts(str(file), ["".join(_pieces(file))], kept={"file": [str(file)]})
+    return Texts(str(file), [line for part in read_lines(file) for line in part.texts])
+
+
+def read_lines(file: Path) -> Iterator[Texts]:
+    """Yield the lines of a file that are not blank, some at a time; see ``read_plain``."""
+    for piece in _pieces(file):
+        yield Texts(str(file), [line.rstrip("\r") for line in piece.split("\n") if line.strip()])
+
+
+def _pieces(file: Path) -> Iterator[str]:
+    """Yield the text of a file in pieces of whole lines."""
     import pyarrow as pa
 
+    first, rest = 0, b""
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
-            content = stream.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"{file}: byte {error.start} is not UTF-8 ({error.reason})."
-        # Any bytes are latin1: those of UTF-16 would become letters with a NUL after each.
-        guess = "utf-16" if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
-        raise DatasetError(message, f"Convert it, e.g.: iconv -f {guess} -t utf-8 {file} > NEW") from error
+            while block := stream.read(PIECE_BYTES):
+                lines, end, rest = (rest + block).rpartition(b"\n")
+                yield _decoded(lines + end, first, file)
+                first += len(lines) + len(end)
+            yield _decoded(rest, first, file)
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{file}: can't be read ({error}).") from error
-    if each == "file":
-        return Texts(str(file), [content], kept={"file": [str(file)]})
-    return Texts(str(file), [line.rstrip("\r") for line in content.split("\n") if line.strip()])
+
+
+def _decoded(piece: bytes, first: int, file: Path) -> str:
+    """Return a piece that begins at the byte ``first`` of a file."""
+    try:
+        return piece.decode("utf-8" if first else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{file}: byte {first + error.start} is not UTF-8 ({error.reason})."
+        # Any bytes are latin1: those of UTF-16 would become letters with a NUL after each.
+        guess = "utf-16" if piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+        raise DatasetError(message, f"Convert it, e.g.: iconv -f {guess} -t utf-8 {file} > NEW") from error
+
+
+def has_words(file: Path, text: str) -> bool:
+    """Return whether a column of a table has lists of words."""
+    import pyarrow as pa
+
+    reading = _format_of(file)
+    kinds = {} if reading is None else {one.name: one.type for one in reading.schema(file)}
+    kind = kinds.get(text)
+    return kind is not None and bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def read_table(file: Path, text: str, label: str | None, label_needed: bool = True) -> Texts:
@@ -98,11 +130,18 @@ def table_texts(table: pa.Table, where: str, text: str, label: str | None, label
 
 
 def _read(file: Path, text: str) -> pa.Table:
+    reading = _format_of(file)
+    if reading is None:
+        return _read_delimited(file, text, ".tsv" in file.name.lower())
+    return reading.read(file, reading.schema(file).names)
+
+
+def _format_of(file: Path) -> ParquetFormat | JsonFormat | None:
+    """Return the format of a table; None for CSV and TSV, which are read otherwise than tables of numbers."""
     name = file.name.lower()
     if name.endswith(DELIMITED):
-        return _read_delimited(file, text, ".tsv" in name)
-    reading: Any = ParquetFormat() if name.endswith(tuple(ParquetFormat().endings)) else JsonFormat()
-    return reading.read(file, reading.schema(file).names)
+        return None
+    return ParquetFormat() if name.endswith(tuple(ParquetFormat().endings)) else JsonFormat()
 
 
 def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:

@@ -1,29 +1,21 @@
-"""Tokens and trained tokenizers on disk: each machine makes them once, for all ranks, trials and later runs.
-
-They lie in ``$XDG_CACHE_HOME`` or ``~/.cache``, below ``rtrain/tokens``: a folder for each result, named by a hash of
-all that decides it.
-"""
+"""Tokens and trained tokenizers on disk, below ``rtrain/tokens`` in the user's cache; see ``made_once``."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
-import os
-import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tokenizers
 import transformers
 from numpy.lib import format as npy
 
-from rtrain.datasets.remote import cache_dir
+from rtrain.datasets.made_once import made_once
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +35,6 @@ class Texts(Protocol):
 
 LEAST_CHARACTERS = 1_000_000
 """Shorter texts are tokenized in about a second."""
-MAX_DAYS = 30
-"""After so many days without use, tokens are removed."""
 VERSION = 2
 """Of what is kept; raise it with every change of what tokens are made of the same texts."""
 
@@ -65,13 +55,8 @@ def cached(texts: Texts, how: Mapping[str, Any], make: Callable[[], Iterable[Arr
         return _joined(make())
     versions = [VERSION, transformers.__version__, tokenizers.__version__]
     name = sha256(json.dumps([versions, how, content], sort_keys=True).encode()).hexdigest()[:32]
-    folder = cache_dir().with_name("tokens") / name
     try:
-        with _locked(folder.with_suffix(".lock")):
-            if not folder.is_dir():
-                _write(folder, make())
-                _remove_unused(folder.parent)
-            return _read(folder)
+        return _read(made_once("tokens", name, lambda folder: _write(folder, make())))
     except OSError as error:
         log.warning("tokens are not kept for the next run: %s", error)
         return _joined(make())
@@ -96,38 +81,19 @@ def _content(texts: Texts) -> str | None:
     return digest.hexdigest() if num_characters >= LEAST_CHARACTERS else None
 
 
-def _locked(file: Path) -> IO[str]:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = file.open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:
-        lock.close()
-        raise
-    return lock
-
-
 def _read(folder: Path) -> Arrays:
-    os.utime(folder)
     return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in folder.glob("*.npy")}
 
 
 def _write(folder: Path, made: Iterable[Arrays]) -> None:
-    """Write a folder, which appears complete or not at all, and is never in memory as a whole."""
-    temporary = folder.with_suffix(".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)  # left by a process that was killed
-    temporary.mkdir(mode=0o700)
-    try:
-        with ExitStack() as files:
-            arrays: dict[str, GrowingFile] = {}
-            for part in made:
-                for name, values in part.items():
-                    if name not in arrays:
-                        arrays[name] = files.enter_context(GrowingFile(temporary / f"{name}.npy", values.dtype))
-                    arrays[name].append(values)
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    """Write arrays, which are never in memory as a whole."""
+    with ExitStack() as files:
+        arrays: dict[str, GrowingFile] = {}
+        for part in made:
+            for name, values in part.items():
+                if name not in arrays:
+                    arrays[name] = files.enter_context(GrowingFile(folder / f"{name}.npy", values.dtype))
+                arrays[name].append(values)
 
 
 class GrowingFile:
@@ -154,12 +120,3 @@ class GrowingFile:
         # NumPy leaves room in it for a larger number, for this purpose.
         shape = {"descr": npy.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self._count,)}
         npy.write_array_header_1_0(self._file, shape)
-
-
-def _remove_unused(folder: Path) -> None:
-    """Remove what no run has used for a long time; those that use it have opened its files and keep them."""
-    oldest = time.time() - MAX_DAYS * 86_400
-    for place in folder.iterdir():
-        if place.is_dir() and place.stat().st_mtime < oldest:
-            shutil.rmtree(place, ignore_errors=True)
-            place.with_suffix(".lock").unlink(missing_ok=True)

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
+from rows_on_disk import check_same_rows
 from sklearn.datasets import load_digits
 
-from rtrain.datasets.base import EpochPlan, concatenated
 from rtrain.errors import DatasetError
 
 datasets = pytest.importorskip("datasets")
@@ -223,10 +222,6 @@ TEXTS = {
 }
 
 
-def all_rows(dataset, name):
-    return concatenated([part for rank in range(3) for part in dataset.splits[name].own_rows(rank, 3)])
-
-
 @pytest.mark.parametrize("splits", [{}, {"train": range(2000), "validation": range(2000, 2500)}], ids=["one", "own"])
 @pytest.mark.parametrize(
     "keys",
@@ -245,21 +240,7 @@ def test_texts_on_disk_are_the_rows_that_texts_in_memory_are(load, tmp_path, key
         keys = {**keys, "split": {"test": 0.1}}
     path = save(tmp_path / "x", TEXTS, {"label": datasets.ClassLabel(names=["x", "y", "z"])}, **splits)
     held, mapped = (load("huggingface", path=path, input="text", **keys, memory=one) for one in ("resident", "stream"))
-    assert (held.info.memory, mapped.info.memory) == ("resident", "stream")
-    of_place = {"memory": "", "memory_reason": "", "fingerprint": ""}
-    assert replace(held.info, **of_place) == replace(mapped.info, **of_place)
-    assert (held.encoding, [*held.splits]) == (mapped.encoding, [*mapped.splits])
-    plan = EpochPlan(rank=1, world_size=2, global_batch_size=64, seed=3)
-    mapped = pickle.loads(pickle.dumps(mapped))
-    for name, split in held.splits.items():
-        assert split.num_rows == mapped.splits[name].num_rows
-        want, found = all_rows(held, name), all_rows(mapped, name)
-        for column in ("x", "y"):
-            assert want[column].dtype == found[column].dtype
-            np.testing.assert_array_equal(want[column], found[column])
-        for one, other in zip(split.batches(plan), mapped.splits[name].batches(plan), strict=True):
-            np.testing.assert_array_equal(one.x, other.x)
-            np.testing.assert_array_equal(one.y, other.y)
+    check_same_rows(held, mapped)
 
 
 def test_texts_on_disk_are_not_in_what_workers_get(load, tmp_path):

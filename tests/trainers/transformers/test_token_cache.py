@@ -1,5 +1,6 @@
 """Tokens come from the disk where they have been made before, and are those that would be made now."""
 
+import fcntl
 import logging
 import os
 import time
@@ -126,7 +127,7 @@ def test_other_texts_are_other_entries(cache, other):
     np.testing.assert_array_equal(cached(Some(*other), {}, refuse)["a"], [0])
 
 
-@pytest.mark.parametrize("num_parts", [1, 2, 1000])
+@pytest.mark.parametrize("num_parts", [1, 2, 1000])  # of the first there are no values at all
 def test_arrays_that_come_in_parts_are_joined_and_never_as_a_whole_in_memory(cache, num_parts):
     alive = []
 
@@ -188,7 +189,7 @@ def test_a_disk_that_keeps_nothing_is_told_and_costs_nothing_else(monkeypatch, c
     if broken == "write":
         monkeypatch.setattr(token_cache.GrowingFile, "append", fail)
     else:
-        monkeypatch.setattr(token_cache.fcntl, broken, fail)
+        monkeypatch.setattr(fcntl, broken, fail)
     with caplog.at_level(logging.WARNING):
         found = cached(TEXTS, {}, numbers)
     np.testing.assert_array_equal(found["a"], NUMBERS["a"])

@@ -1,0 +1,103 @@
+"""Texts of files in Arrow files, from where they can be mapped into memory: each machine writes them once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtrain.datasets.files import files_fingerprint
+from rtrain.datasets.made_once import made_once
+from rtrain.datasets.splitting.by_column import SplitKeys
+from rtrain.datasets.texts.conf import TextConf
+from rtrain.datasets.texts.mapped import CHUNK_ROWS, TextFiles
+from rtrain.datasets.texts.read import Texts
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VERSION = 1
+"""Of what is written; raise it with every change of what is made of the same files."""
+TEXT, LABEL, KEPT = "text", "label", "kept:"
+"""Columns; the name of another one follows on ``KEPT``."""
+
+Read = Callable[[Path], Iterator[Texts]]
+
+
+def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Read) -> dict[str, list[TextFiles]]:
+    """Return the texts of files by split, after each other.
+
+    Args:
+        files: By split.
+        conf: Its columns decide what is kept of tables.
+        read: Yields the texts of a file, some at a time.
+
+    Raises:
+        DatasetError: A file can't be read, or Arrow files can't be written.
+    """
+    every, columns = [file for part in files.values() for file in part], SplitKeys.of(conf.split).columns
+    asked = [str(conf.path), conf.text, conf.label, conf.each, conf.task, columns]
+    of = [VERSION, {split: [str(file) for file in part] for split, part in files.items()}, asked]
+    name = sha256(f"{json.dumps(of)} {files_fingerprint(every)}".encode()).hexdigest()[:32]
+
+    def write(folder: Path) -> None:
+        for split, part in files.items():
+            _write(folder / split, (_table(texts, columns) for file in part for texts in read(file)))
+
+    try:
+        folder = made_once("texts", name, write)
+    except OSError as error:
+        message = f"texts can't be written to the cache: {error}"
+        hint = "Let XDG_CACHE_HOME name a folder on a larger disk, or use dataset.memory=resident."
+        raise DatasetError(message, hint) from error
+    return {split: [_opened(file, f"{conf.path} ({split})") for file in _files(folder / split)] for split in files}
+
+
+def _table(texts: Texts, columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    kept = {f"{KEPT}{name}": values for name, values in texts.kept.items() if name in columns}
+    labels = {} if texts.labels is None else {LABEL: texts.labels}
+    return pa.table({TEXT: pa.array(texts.texts, pa.large_string()), **labels, **kept})
+
+
+def _write(folder: Path, tables: Iterable[pa.Table]) -> None:
+    """Write tables, in their order; another file begins where a column has another type, as it may in CSV files."""
+    import pyarrow as pa
+
+    folder.mkdir()
+    for number, (schema, alike) in enumerate(groupby(tables, key=lambda table: table.schema)):
+        with pa.ipc.new_stream(str(folder / f"{number:06}.arrow"), schema) as writer:
+            for part in _large(alike):
+                writer.write_table(part, max_chunksize=CHUNK_ROWS)
+
+
+def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of tables, which may have a single one each, at least ``CHUNK_ROWS`` at a time."""
+    import pyarrow as pa
+
+    some: list[pa.Table] = []
+    for table in tables:
+        some.append(table)
+        if sum(one.num_rows for one in some) >= CHUNK_ROWS:
+            yield pa.concat_tables(some).combine_chunks()
+            some = []
+    if some:
+        yield pa.concat_tables(some).combine_chunks()
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.arrow"))
+
+
+def _opened(file: Path, where: str) -> TextFiles:
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(pa.memory_map(str(file))).read_all()
+    kept = {name.removeprefix(KEPT): table[name] for name in table.column_names if name.startswith(KEPT)}
+    labels = table[LABEL].combine_chunks() if LABEL in table.column_names else None
+    return TextFiles(where, (str(file),), TEXT, table.num_rows, labels, kept)
