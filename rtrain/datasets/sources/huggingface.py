@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import iter_modules
@@ -14,12 +14,12 @@ from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, PixelsConf
+from rtrain.datasets.hub.labels import arrow_columns, class_names, labelled, named_labels
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError, first_line
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
     from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.texts.conf import TextConf
@@ -124,7 +124,7 @@ class Huggingface(Source):
         if conf.split is not None and conf.split not in parts:
             raise DatasetError(f"{conf.path}: there is no split '{conf.split}'.", there_are(parts or ["none"]))
         part = parts[conf.split or next(iter(parts))] if parts else found
-        return load_table("huggingface", _arrow(part, part.column_names), conf, conf.path)
+        return load_table("huggingface", arrow_columns(part, part.column_names), conf, conf.path)
 
     def open_rows(self, conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all splits of the data set, whatever they are called; labels may be missing."""
@@ -136,7 +136,7 @@ class Huggingface(Source):
             encoding = {**encoding, "classes": [names[int(one)] for one in encoding["classes"]]}
         if kind == "image":
             return _image_rows(parts, conf, encoding)
-        tables = {split: _named_labels(part, conf, names) for split, part in parts.items()}
+        tables = {split: named_labels(part, conf, names) for split, part in parts.items()}
         if kind == "text":
             from rtrain.datasets.texts.predict_rows import open_text_tables
 
@@ -213,114 +213,10 @@ def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> Datase
     return DatasetError(message, there_are(train.column_names))
 
 
-def _arrow(part: Any, columns: Sequence[str]) -> Any:
-    """Return these columns as an Arrow table, in the order that the data set shows."""
-    return part.select_columns(list(columns)).with_format("arrow")[:]
-
-
-def _labelled(parts: Mapping[str, Any], conf: HuggingfaceConf, others: Collection[str] | None = None) -> dict[str, Any]:
-    """Return columns of all splits as ``_arrow`` does, with classes numbered as in train.
-
-    Labels and tags that number no class, such as -1, are missing.
-
-    Args:
-        parts: The splits.
-        conf: The label's name.
-        others: Columns to return with the label; None: all.
-
-    Raises:
-        DatasetError: A split has a class that train does not know.
-    """
-    import pyarrow as pa
-
-    label, tables = conf.label, {}
-    known = _class_names(parts["train"].features.get(label))
-    for split, part in parts.items():
-        wanted = [name for name in part.column_names if others is None or name == label or name in others]
-        tables[split] = table = _arrow(part, wanted)
-        names = _class_names(part.features.get(label))
-        if names:
-            numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
-            codes = table[label].combine_chunks()
-            numbered = _taken(codes, pa.array(numbers, pa.int64()))
-            _check_known(codes, numbered, names, f"{conf.path}: split '{split}'")
-            tables[split] = _with_label(table, label, numbered)
-    return tables
-
-
-def _with_label(table: Any, label: str, values: pa.Array) -> Any:
-    return table.set_column(table.column_names.index(label), label, values)
-
-
-def _check_known(codes: pa.Array, numbered: pa.Array, names: Sequence[str], where: str) -> None:
-    """Raise a DatasetError if a number of a class became none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_nested(codes.type):
-        codes, numbered = codes.flatten(), numbered.flatten()
-    lost = codes.filter(pc.and_(_is_code(codes, len(names)), pc.is_null(numbered)))
-    if len(lost):
-        message = f"{where} has the class {names[lost[0].as_py()]!r}, which split 'train' lacks."
-        raise DatasetError(message, "Use the same classes for the label of both.")
-
-
-def _named_labels(part: Any, conf: HuggingfaceConf, known: Sequence[str] | None, *, alone: bool = False) -> Any:
-    """Return the columns of new rows, or the label ``alone``, with the names of classes as labels.
-
-    Args:
-        part: The rows; their labels may be missing.
-        conf: The label's name.
-        known: What training called the classes, also where numbers have no names; None if they had none.
-        alone: Leave out all columns but the label.
-    """
-    import pyarrow as pa
-
-    label = conf.label
-    table = _arrow(part, [name for name in part.column_names if name == label or not alone])
-    if not known or label not in table.column_names or not _are_codes(table[label].type):
-        return table
-    names = pa.array(_class_names(part.features[label]) or known, pa.string())
-    return _with_label(table, label, _taken(table[label].combine_chunks(), names))
-
-
-def _are_codes(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_integer(kind))
-
-
-def _taken(codes: pa.Array, values: pa.Array) -> pa.Array:
-    """Return the values at the numbers of classes, or lists of them; null for those of no class."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_list(codes.type) or pa.types.is_large_list(codes.type):
-        build = pa.ListArray if pa.types.is_list(codes.type) else pa.LargeListArray
-        offsets = pc.subtract(codes.offsets, codes.offsets[0])
-        return build.from_arrays(offsets, _taken(codes.flatten(), values), mask=codes.is_null())
-    return values.take(pc.if_else(_is_code(codes, len(values)), codes, None))
-
-
-def _is_code(codes: pa.Array, num_classes: int) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.and_(pc.greater_equal(codes, 0), pc.less(codes, num_classes))
-
-
-def _class_names(kind: Any) -> list[str] | None:
-    """Return the names of the classes of a label's type, or of lists of it."""
-    while kind is not None and not hasattr(kind, "names") and hasattr(kind, "feature"):
-        kind = kind.feature
-    return getattr(kind, "names", None)
-
-
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.tables.arrow import load_arrow
 
-    tables = _labelled(parts, conf)
+    tables = labelled(parts, conf)
     return load_arrow("huggingface", tables, conf, conf.path)
 
 
@@ -333,10 +229,10 @@ def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     if reason and conf.memory == "stream":
         raise DatasetError(f"dataset.memory=stream: {reason}.", "Use dataset.memory=resident.")
     if reason:
-        return load_text_tables("huggingface", _labelled(parts, conf), text)
+        return load_text_tables("huggingface", labelled(parts, conf), text)
     choice = choose_memory(conf.memory, sum(part.data.nbytes for part in parts.values()) * BYTES_PER_BYTE["none"])
     if choice.memory == "resident":
-        return load_text_tables("huggingface", _labelled(parts, conf), text, choice.reason)
+        return load_text_tables("huggingface", labelled(parts, conf), text, choice.reason)
     return load_mapped_texts("huggingface", _text_files(parts, text, conf), text, choice.reason)
 
 
@@ -346,7 +242,7 @@ def _why_resident(parts: Mapping[str, Any], conf: HuggingfaceConf) -> str:
 
     if any(not isinstance(part.features.get(conf.input), datasets.Value) for part in parts.values()):
         return f"'{conf.input}' has lists of words, which are held in memory"
-    if any(not part.cache_files or part._indices is not None for part in parts.values()):
+    if any(not part.cache_files or part.data.num_rows != len(part) for part in parts.values()):
         return f"the rows of {conf.path} are not those of its files in their order"
     return ""
 
@@ -355,7 +251,7 @@ def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf)
     from rtrain.datasets.splitting.by_column import SplitKeys
     from rtrain.datasets.texts.mapped import TextFiles
 
-    tables = _labelled(parts, conf, others=SplitKeys.of(text.split).columns)
+    tables = labelled(parts, conf, others=SplitKeys.of(text.split).columns)
     found = {}
     for split, part in parts.items():
         table, files = tables[split], tuple(one["filename"] for one in part.cache_files)
@@ -377,7 +273,7 @@ def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.arrays.load import Names, load_arrays
 
     height, width = conf.image_size or parts["train"][0][_image_column(parts["train"], conf)].size[::-1]
-    labels = _labelled(parts, conf, others=())
+    labels = labelled(parts, conf, others=())
     found = {
         split: _image_arrays(part, split, conf, (conf.channels, height, width), labels[split])
         for split, part in parts.items()
@@ -392,7 +288,7 @@ def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mappi
     shape = tuple(encoding.get("input_shape", ()))
     check_kind(len(shape) == 3, "images")
     names = encoding.get("label_names")
-    labels = {split: _named_labels(part, conf, names, alone=True) for split, part in parts.items()}
+    labels = {split: named_labels(part, conf, names, alone=True) for split, part in parts.items()}
     found = [_image_arrays(part, split, conf, shape, labels[split]) for split, part in parts.items()]
     return open_array_rows(found, encoding)
 
@@ -433,7 +329,7 @@ def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceCon
 
 def _named(dataset: Dataset, kind: Any) -> Dataset:
     """Return the dataset with the class names that the label's type has, also for new rows, which may number others."""
-    names = _class_names(kind)
+    names = class_names(kind)
     if not names or not dataset.info.class_names:
         return dataset
     known = tuple(names[int(one)] for one in dataset.info.class_names)

@@ -16,7 +16,7 @@ class Text(Source):
 
     def load(self, conf: TextConf) -> Dataset:
         """Read the texts at ``path``."""
-        from rtrain.datasets.texts.load import load_text
+        from rtrain.datasets.texts.from_files import load_text
 
         return load_text(conf)
 

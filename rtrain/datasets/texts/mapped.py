@@ -74,7 +74,7 @@ def mapped_column(files: Sequence[str], column: str) -> pa.ChunkedArray:
     """Return a column of Arrow files, which is read where it is looked at.
 
     Raises:
-        DatasetError: A file is not there, or can't be read.
+        DatasetError: A file is missing, or can't be read.
     """
     import pyarrow as pa
 

@@ -11,7 +11,8 @@ from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.texts.conf import TextConf
-from rtrain.datasets.texts.load import blocks, coded_texts, has_class_folders, joined_text
+from rtrain.datasets.texts.from_files import has_class_folders
+from rtrain.datasets.texts.load import blocks, coded_texts, joined_text
 from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.texts.tokens import Tokens
 

@@ -25,7 +25,7 @@ from rtrain.cluster import key_value_store
 
 THIS_MACHINE = "127.0.0.1"
 LOOK_SECONDS = 0.005
-"""How often a worker looks whether rank 0 can be reached, before they meet for the first time."""
+"""How often a worker tries to find rank 0, before they meet for the first time."""
 MOST_NAME_BYTES = 100
 _ray_class = worker_group.SynchronizationActor
 

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 from rows_on_disk import check_same_rows
 
-from rtrain.datasets.texts import load as loading
+from rtrain.datasets.texts import from_files
 from rtrain.datasets.texts import read as reading
 from rtrain.errors import DatasetError
 
@@ -114,7 +114,7 @@ def test_files_are_read_once_until_they_change(load, tmp_path, monkeypatch, cach
     keys = {"path": str(tmp_path / "x"), "label": "label", "memory": "stream"}
     first = load("text", **keys)
     read = []
-    monkeypatch.setattr(loading, "read_table", lambda file, *_: read.append(file) or reading.read_table(file, *_))
+    monkeypatch.setattr(from_files, "read_table", lambda file, *_: read.append(file) or reading.read_table(file, *_))
     again = load("text", **keys, seed=1, split={"test": 0.5})
     assert (read, len(again.splits["test"].x(range(10)))) == ([], 10)
     assert len([one for one in cache.iterdir() if one.is_dir()]) == 1

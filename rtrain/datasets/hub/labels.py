@@ -1,0 +1,122 @@
+"""Labels of Hugging Face data sets: the numbers of classes that have names, which splits may number differently."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class HasLabel(Protocol):
+    """What a config says of the labels."""
+
+    path: str
+    label: str
+
+
+def arrow_columns(part: Any, columns: Sequence[str]) -> Any:
+    """Return these columns as an Arrow table, in the order that the data set shows."""
+    return part.select_columns(list(columns)).with_format("arrow")[:]
+
+
+def labelled(parts: Mapping[str, Any], conf: HasLabel, others: Collection[str] | None = None) -> dict[str, Any]:
+    """Return columns of all splits as ``arrow_columns`` does, with classes numbered as in train.
+
+    Labels and tags that number no class, such as -1, are missing.
+
+    Args:
+        parts: The splits.
+        conf: The label's name.
+        others: Columns to return with the label; None: all.
+
+    Raises:
+        DatasetError: A split has a class that train does not know.
+    """
+    import pyarrow as pa
+
+    label, tables = conf.label, {}
+    known = class_names(parts["train"].features.get(label))
+    for split, part in parts.items():
+        wanted = [name for name in part.column_names if others is None or name == label or name in others]
+        tables[split] = table = arrow_columns(part, wanted)
+        names = class_names(part.features.get(label))
+        if names:
+            numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
+            codes = table[label].combine_chunks()
+            numbered = _taken(codes, pa.array(numbers, pa.int64()))
+            _check_known(codes, numbered, names, f"{conf.path}: split '{split}'")
+            tables[split] = _with_label(table, label, numbered)
+    return tables
+
+
+def _with_label(table: Any, label: str, values: pa.Array) -> Any:
+    return table.set_column(table.column_names.index(label), label, values)
+
+
+def _check_known(codes: pa.Array, numbered: pa.Array, names: Sequence[str], where: str) -> None:
+    """Raise a DatasetError if a number of a class became none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_nested(codes.type):
+        codes, numbered = codes.flatten(), numbered.flatten()
+    lost = codes.filter(pc.and_(_is_code(codes, len(names)), pc.is_null(numbered)))
+    if len(lost):
+        message = f"{where} has the class {names[lost[0].as_py()]!r}, which split 'train' lacks."
+        raise DatasetError(message, "Use the same classes for the label of both.")
+
+
+def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None, *, alone: bool = False) -> Any:
+    """Return the columns of new rows, or the label ``alone``, with the names of classes as labels.
+
+    Args:
+        part: The rows; their labels may be missing.
+        conf: The label's name.
+        known: What training called the classes, also where numbers have no names; None if they had none.
+        alone: Leave out all columns but the label.
+    """
+    import pyarrow as pa
+
+    label = conf.label
+    table = arrow_columns(part, [name for name in part.column_names if name == label or not alone])
+    if not known or label not in table.column_names or not _are_codes(table[label].type):
+        return table
+    names = pa.array(class_names(part.features[label]) or known, pa.string())
+    return _with_label(table, label, _taken(table[label].combine_chunks(), names))
+
+
+def _are_codes(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind))
+
+
+def _taken(codes: pa.Array, values: pa.Array) -> pa.Array:
+    """Return the values at the numbers of classes, or lists of them; null for those of no class."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(codes.type) or pa.types.is_large_list(codes.type):
+        build = pa.ListArray if pa.types.is_list(codes.type) else pa.LargeListArray
+        offsets = pc.subtract(codes.offsets, codes.offsets[0])
+        return build.from_arrays(offsets, _taken(codes.flatten(), values), mask=codes.is_null())
+    return values.take(pc.if_else(_is_code(codes, len(values)), codes, None))
+
+
+def _is_code(codes: pa.Array, num_classes: int) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.and_(pc.greater_equal(codes, 0), pc.less(codes, num_classes))
+
+
+def class_names(kind: Any) -> list[str] | None:
+    """Return the names of the classes of a label's type, or of lists of it."""
+    while kind is not None and not hasattr(kind, "names") and hasattr(kind, "feature"):
+        kind = kind.feature
+    return getattr(kind, "names", None)
