@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HasLabel(Protocol):
-    """What a config says of the labels."""
+    """The keys that name the labels."""
 
     path: str
     label: str
