@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray.data
 
-from rtrain.datasets.arrays.memmap import MappedSplit
-from rtrain.datasets.base import Dataset, ResidentSplit, Split
+from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split
 from rtrain.datasets.streamed import StreamSplit
 from rtrain.datasets.whole.splits import FileTable, HeldTable
 
@@ -54,8 +53,8 @@ def _read_tables(batch: Mapping[str, np.ndarray], split: FileTable) -> Iterator[
         yield from split.read(split.pieces[number])
 
 
-def _mapped_rows(batch: Mapping[str, np.ndarray], split: MappedSplit) -> dict[str, np.ndarray]:
-    return {"x": split.x(batch["id"]), "y": split.y[batch["id"]]}
+def _mapped_rows(batch: Mapping[str, np.ndarray], split: MappedSplit) -> Columns:
+    return split.columns(batch["id"])
 
 
 def _take_rows(batch: Mapping[str, np.ndarray], columns: Any) -> dict[str, np.ndarray]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Batch, Columns, EpochPlan, Split, share_of, step_rows
+from rtrain.datasets.base import Columns, MappedSplit
 from rtrain.datasets.mean_std import Moments
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ CHUNK_BYTES = 64 << 20
 
 
 @dataclass
-class MappedSplit(Split):
-    """Rows of a .npy file, in the order of a ``ResidentSplit``; pickled without them, so that workers need the file."""
+class MappedArrays(MappedSplit):
+    """Rows of a .npy file."""
 
     path: str
     rows: np.ndarray
@@ -61,28 +60,21 @@ class MappedSplit(Split):
         wide = kind.kind in "iu" and not np.can_cast(kind, np.float32)
         return "float64" if wide or kind == np.float64 else "float32"
 
-    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
-        """Yield this worker's batches of one pass; only its own rows are read."""
-        for rows, num_global in step_rows(self.num_rows, plan):
-            yield Batch(self.x(rows), self.y[rows], num_global)
+    def columns(self, rows: np.ndarray) -> Columns:
+        """Return the inputs and targets of these rows of the split."""
+        return {"x": self.x(rows), "y": self.y[rows]}
 
-    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
-        """Yield one contiguous part, some rows at a time."""
-        import numpy as np
-
-        low, high = share_of(self.num_rows, rank, world_size)
-        step = max(1, CHUNK_BYTES // max(1, self._inputs[:1].nbytes))
-        for start in range(low, max(high, low + 1), step):
-            rows = np.arange(start, min(start + step, high))
-            yield {"x": self.x(rows), "y": self.y[rows]}
+    @property
+    def chunk_rows(self) -> int:
+        """As many rows as take ``CHUNK_BYTES``."""
+        return max(1, CHUNK_BYTES // max(1, self._inputs[:1].nbytes))
 
     def moments(self, max_rows: int) -> Moments:
         """Return mean and standard deviation of ``max_rows`` rows, evenly spread."""
         import numpy as np
 
         moments = Moments()
-        step = max(1, CHUNK_BYTES // max(1, self._inputs[:1].nbytes))
         chosen = np.arange(0, self.num_rows, max(1, -(-self.num_rows // max_rows)))
-        for start in range(0, len(chosen), step):
-            moments.add(self.x(chosen[start : start + step]))
+        for start in range(0, len(chosen), self.chunk_rows):
+            moments.add(self.x(chosen[start : start + self.chunk_rows]))
         return moments

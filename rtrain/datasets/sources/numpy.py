@@ -166,7 +166,7 @@ def _features(x: np.ndarray) -> tuple[str, ...]:
 def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyConf, reason: str) -> Dataset:
     import numpy as np
 
-    from rtrain.datasets.arrays.memmap import MappedSplit
+    from rtrain.datasets.arrays.memmap import MappedArrays
     from rtrain.datasets.files import files_fingerprint
     from rtrain.datasets.mean_std import given_statistics
     from rtrain.datasets.splitting.shares import split_parts
@@ -175,7 +175,7 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
     rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
     chosen = split_parts(rows, conf, stratify=labels.classes is not None)
     splits = {
-        split: MappedSplit(paths.get(split, paths["train"]), part["row"], part["y"]) for split, part in chosen.items()
+        split: MappedArrays(paths.get(split, paths["train"]), part["row"], part["y"]) for split, part in chosen.items()
     }
     example = splits["train"].x(np.arange(1))
     statistics = given_statistics(conf.normalize, example.shape[1])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Batch, Columns, Dataset, EpochPlan, ResidentSplit, Split, objects, share_of, step_rows
+from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split, objects
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import texts_dataset
@@ -19,9 +19,6 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-
-CHUNK_ROWS = 1_000
-"""Rows that are in memory at a time where all are read."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,8 @@ def mapped_column(files: Sequence[str], column: str) -> pa.ChunkedArray:
 
 
 @dataclass
-class MappedTexts(Split):
-    """Rows of Arrow files, in the order of a ``ResidentSplit``; pickled without them: workers need the files."""
+class MappedTexts(MappedSplit):
+    """Rows of Arrow files."""
 
     files: tuple[str, ...]
     column: str
@@ -126,18 +123,7 @@ class MappedTexts(Split):
         inside = wanted - borders[places]
         return objects([chunks[at][row].as_py() for at, row in zip(places.tolist(), inside.tolist(), strict=True)])
 
-    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
-        """Yield this worker's batches of one pass; only its own rows are read."""
-        for rows, num_global in step_rows(self.num_rows, plan):
-            x = self.x(rows)
-            yield Batch(x, x if self.y is None else self.y[rows], num_global)
-
-    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
-        """Yield one contiguous part, some rows at a time."""
-        import numpy as np
-
-        low, high = share_of(self.num_rows, rank, world_size)
-        for start in range(low, max(high, low + 1), CHUNK_ROWS):
-            rows = np.arange(start, min(start + CHUNK_ROWS, high))
-            x = self.x(rows)
-            yield {"x": x, "y": x if self.y is None else self.y[rows]}
+    def columns(self, rows: np.ndarray) -> Columns:
+        """Return these rows of the split with their targets."""
+        x = self.x(rows)
+        return {"x": x, "y": x if self.y is None else self.y[rows]}

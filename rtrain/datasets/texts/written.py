@@ -13,7 +13,7 @@ from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.made_once import made_once
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.texts.conf import TextConf
-from rtrain.datasets.texts.mapped import CHUNK_ROWS, TextFiles
+from rtrain.datasets.texts.mapped import TextFiles
 from rtrain.datasets.texts.read import Texts
 from rtrain.errors import DatasetError
 
@@ -24,6 +24,9 @@ VERSION = 1
 """Of what is written; raise it with every change of what is made of the same files."""
 TEXT, LABEL, KEPT = "text", "label", "kept:"
 """Columns; the name of another one follows on ``KEPT``."""
+
+CHUNK_ROWS = 1_000
+"""Rows that a piece of a file has, and that are written at a time."""
 
 Read = Callable[[Path], Iterator[Texts]]
 

@@ -8,25 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import (
-    Batch,
-    Columns,
-    Dataset,
-    EpochPlan,
-    ResidentSplit,
-    Split,
-    concatenated,
-    share_of,
-    step_rows,
-)
+from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split, concatenated
 from rtrain.datasets.texts.mapped import MappedTexts
 from rtrain.errors import DatasetError
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.token_cache import cached
 from rtrain.trainers.transformers.tokens import encoded, identity, joined, packed, tokens_of, with_targets
-
-CHUNK_ROWS = 1_000
-"""Rows that are in memory at a time where all are read."""
 
 
 class SplitTexts:
@@ -86,7 +73,7 @@ def _encoded(split: Split, tokenizer: Any, conf: Conf, task: str) -> Split:
 
 
 @dataclass
-class TokenSplit(Split):
+class TokenSplit(MappedSplit):
     """Rows of tokens of different lengths, which may lie on disk."""
 
     tokens: np.ndarray
@@ -104,15 +91,3 @@ class TokenSplit(Split):
         """Return ``x`` and ``y`` of some rows; see ``encoded_dataset``."""
         ids = [self.tokens[begin:end] for begin, end in zip(self.borders[rows], self.borders[rows + 1], strict=True)]
         return with_targets(ids, None if self.y is None else self.y[rows], self.task)
-
-    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
-        """Yield this worker's batches of one pass, in the order of a ``ResidentSplit``."""
-        for rows, num_global in step_rows(self.num_rows, plan):
-            columns = self.columns(rows)
-            yield Batch(columns["x"], columns["y"], num_global)
-
-    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
-        """Yield one contiguous part, some rows at a time."""
-        low, high = share_of(self.num_rows, rank, world_size)
-        for start in range(low, max(high, low + 1), CHUNK_ROWS):
-            yield self.columns(np.arange(start, min(start + CHUNK_ROWS, high)))

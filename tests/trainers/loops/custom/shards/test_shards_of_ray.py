@@ -3,16 +3,21 @@
 import io
 import logging
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 from ray.data.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
 from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, set_train_fn_utils
 
+from rtrain.datasets.arrays.memmap import MappedArrays
+from rtrain.datasets.base import ResidentSplit, concatenated
+from rtrain.datasets.texts.mapped import MappedTexts
 from rtrain.datasets.whole.splits import HeldTable
 from rtrain.testing.small_data import small_dataset
 from rtrain.trainers.loops.custom.shards.local import LocalShard
 from rtrain.trainers.loops.custom.shards.quiet import quiet_ray_data
+from rtrain.trainers.sanity_check import is_at_hand
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,6 +70,33 @@ def test_what_it_gives_is_what_ray_gives(dataset, names):
     split = dataset.splits["train"]
     for name in names:
         assert CALLS[name](LocalShard(split)) == CALLS[name](dataset_of(split).iterator()), name
+
+
+def mapped_texts(folder):
+    with pa.ipc.new_stream(str(folder / "x.arrow"), pa.schema({"text": pa.string()})) as writer:
+        for number in range(5):
+            writer.write_table(pa.table({"text": [f"text {number}.{row}" for row in range(10)]}))
+    return MappedTexts((str(folder / "x.arrow"),), "text", np.arange(49, 0, -2), np.arange(25) % 3, "those")
+
+
+def mapped_arrays(folder):
+    np.save(folder / "x.npy", np.arange(100, dtype=np.float32).reshape(50, 2))
+    return MappedArrays(str(folder / "x.npy"), np.arange(49, 0, -2), np.arange(25) % 3)
+
+
+@pytest.mark.parametrize("make", [mapped_texts, mapped_arrays])
+def test_rows_that_stay_on_disk_are_those_of_a_split_in_memory(tmp_path, make):
+    from rtrain.datasets.ray_data import dataset_of
+
+    split = make(tmp_path)
+    held = ResidentSplit(concatenated(list(split.own_rows(0, 1))))
+    for name in ("pandas", "plain", "rows"):
+        assert (
+            CALLS[name](LocalShard(split)) == CALLS[name](LocalShard(held)) == CALLS[name](dataset_of(split).iterator())
+        )
+    rows = dataset_of(split).to_pandas()
+    assert [np.asarray(x).tolist() for x in rows["x"]] == [np.asarray(x).tolist() for x in held.columns["x"]]
+    assert is_at_hand(split), "a sanity check takes its rows, not zeros"
 
 
 @pytest.mark.parametrize("is_driver", [True, False])
