@@ -247,17 +247,23 @@ def _why_resident(parts: Mapping[str, Any], conf: HuggingfaceConf) -> str:
     return ""
 
 
-def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf) -> dict[str, list[TextFiles]]:
-    from rtrain.datasets.splitting.by_column import SplitKeys
-    from rtrain.datasets.texts.mapped import TextFiles
+def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf) -> dict[str, TextFiles]:
+    import numpy as np
 
-    tables = labelled(parts, conf, others=SplitKeys.of(text.split).columns)
-    found = {}
+    from rtrain.datasets.files import files_fingerprint
+    from rtrain.datasets.splitting.by_column import SplitKeys
+    from rtrain.datasets.texts.mapped import TextFiles, mapped_column
+    from rtrain.datasets.texts.read import Texts, check_texts
+
+    tables, found = labelled(parts, conf, others=SplitKeys.of(text.split).columns), {}
     for split, part in parts.items():
-        table, files = tables[split], tuple(one["filename"] for one in part.cache_files)
+        files, where = tuple(one["filename"] for one in part.cache_files), f"{conf.path} ({split})"
+        check_texts(mapped_column(files, text.text), text.text, where)
+        table = tables[split]
         labels = None if text.label is None else table[text.label].combine_chunks()
         kept = {name: table[name] for name in table.column_names if name != text.label}
-        found[split] = [TextFiles(f"{conf.path} ({split})", files, text.text, len(part), labels, kept)]
+        rows = Texts(where, np.arange(len(part)), labels, kept)
+        found[split] = TextFiles(files, text.text, [rows], files_fingerprint(map(Path, files)))
     return found
 
 

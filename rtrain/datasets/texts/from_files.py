@@ -61,7 +61,7 @@ def _on_disk(files: Mapping[str, Sequence[Path]], conf: TextConf, reason: str) -
             yield texts
 
     parts = written_texts(files, conf, read)
-    _check_some_text({split: sum(one.num_rows for one in part) for split, part in parts.items()}, files)
+    _check_some_text({split: sum(len(one.texts) for one in part.texts) for split, part in parts.items()}, files)
     return load_mapped_texts("text", parts, conf, reason)
 
 

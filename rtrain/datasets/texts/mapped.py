@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split, objects
-from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import texts_dataset
-from rtrain.datasets.texts.read import Texts, check_texts
+from rtrain.datasets.texts.read import Texts
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -23,48 +21,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextFiles:
-    """A column of texts in Arrow files (the streaming format), and the other columns that are looked at."""
+    """A column of texts in Arrow files (the streaming format)."""
 
-    where: str
-    """For messages."""
     files: tuple[str, ...]
     column: str
-    num_rows: int
-    labels: pa.Array | None
-    kept: Mapping[str, Any]
-    """Columns that decide the split, by name."""
+    texts: Sequence[Texts]
+    """The rows of all files by their numbers, with what is looked at beside the texts."""
+    fingerprint: str
+    """Differs where the texts differ."""
 
 
-def load_mapped_texts(source: str, parts: Mapping[str, Sequence[TextFiles]], conf: TextConf, reason: str) -> Dataset:
-    """Return the dataset of the texts of each split, after each other; labels are in memory, the texts are not.
+def load_mapped_texts(source: str, parts: Mapping[str, TextFiles], conf: TextConf, reason: str) -> Dataset:
+    """Return the dataset of the texts of each split; labels are in memory, the texts are not.
 
     Raises:
-        DatasetError: A text is missing, or a column is unusable; names the row.
+        DatasetError: A column is unusable; names the row.
     """
-    dataset = texts_dataset({name: _numbered(part) for name, part in parts.items()}, conf, reason)
-    files = files_fingerprint(Path(file) for part in parts.values() for one in part for file in one.files)
-    whole = sha256(f"{dataset.info.fingerprint} {files}".encode()).hexdigest()
+    dataset = texts_dataset({name: part.texts for name, part in parts.items()}, conf, reason)
+    of_files = " ".join(part.fingerprint for part in parts.values())
+    whole = sha256(f"{dataset.info.fingerprint} {of_files}".encode()).hexdigest()
     splits: dict[str, Split] = {}
     for name, split in dataset.splits.items():
         assert isinstance(split, ResidentSplit), "the numbers of its rows"
         y = None if dataset.info.task == "language-modeling" else split.columns["y"]
         part = parts.get(name, parts["train"])
-        of = tuple(file for one in part for file in one.files)
-        splits[name] = MappedTexts(of, part[0].column, split.columns["x"], y, f"{whole} {name}")
+        splits[name] = MappedTexts(part.files, part.column, split.columns["x"], y, f"{whole} {name}")
     info = replace(dataset.info, name=source, memory="stream", fingerprint=whole)
     return replace(dataset, info=info, splits=splits)
-
-
-def _numbered(part: Sequence[TextFiles]) -> list[Texts]:
-    """Return the rows of a split by their numbers in all of its files."""
-    import numpy as np
-
-    found, first = [], 0
-    for one in part:
-        check_texts(mapped_column(one.files, one.column), one.column, one.where)
-        found.append(Texts(one.where, np.arange(first, first + one.num_rows), one.labels, one.kept))
-        first += one.num_rows
-    return found
 
 
 def mapped_column(files: Sequence[str], column: str) -> pa.ChunkedArray:

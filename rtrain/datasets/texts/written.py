@@ -24,6 +24,8 @@ VERSION = 1
 """Of what is written; raise it with every change of what is made of the same files."""
 TEXT, LABEL, KEPT = "text", "label", "kept:"
 """Columns; the name of another one follows on ``KEPT``."""
+SOURCES = "sources.json"
+"""For messages: the files that were read, and how many rows each gave."""
 
 CHUNK_ROWS = 1_000
 """Rows that a piece of a file has, and that are written at a time."""
@@ -31,7 +33,7 @@ CHUNK_ROWS = 1_000
 Read = Callable[[Path], Iterator[Texts]]
 
 
-def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Read) -> dict[str, list[TextFiles]]:
+def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Read) -> dict[str, TextFiles]:
     """Return the texts of files by split, after each other.
 
     Args:
@@ -45,11 +47,12 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
     every, columns = [file for part in files.values() for file in part], SplitKeys.of(conf.split).columns
     asked = [str(conf.path), conf.text, conf.label, conf.each, conf.task, columns]
     of = [VERSION, {split: [str(file) for file in part] for split, part in files.items()}, asked]
-    name = sha256(f"{json.dumps(of)} {files_fingerprint(every)}".encode()).hexdigest()[:32]
+    fingerprint = files_fingerprint(every)
+    name = sha256(f"{json.dumps(of)} {fingerprint}".encode()).hexdigest()[:32]
 
     def write(folder: Path) -> None:
         for split, part in files.items():
-            _write(folder / split, (_table(texts, columns) for file in part for texts in read(file)))
+            _write(folder / split, (texts for file in part for texts in read(file)), columns)
 
     try:
         folder = made_once("texts", name, write)
@@ -57,7 +60,27 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
         message = f"texts can't be written to the cache: {error}"
         hint = "Let XDG_CACHE_HOME name a folder on a larger disk, or use dataset.memory=resident."
         raise DatasetError(message, hint) from error
-    return {split: [_opened(file, f"{conf.path} ({split})") for file in _files(folder / split)] for split in files}
+    return {split: _opened(folder / split, fingerprint) for split in files}
+
+
+def _write(folder: Path, every: Iterable[Texts], columns: Sequence[str]) -> None:
+    """Write texts, in their order; another file begins where a column has another type, as it may in CSV files."""
+    import pyarrow as pa
+
+    sources: list[tuple[str, int]] = []
+
+    def tables() -> Iterator[pa.Table]:
+        for texts in every:
+            if len(texts.texts):
+                sources.append((texts.where, len(texts.texts)))
+                yield _table(texts, columns)
+
+    folder.mkdir()
+    for number, (schema, alike) in enumerate(groupby(tables(), key=lambda table: table.schema)):
+        with pa.ipc.new_stream(str(folder / f"{number:06}.arrow"), schema) as writer:
+            for part in _large(alike):
+                writer.write_table(part, max_chunksize=CHUNK_ROWS)
+    (folder / SOURCES).write_text(json.dumps(sources))
 
 
 def _table(texts: Texts, columns: Sequence[str]) -> pa.Table:
@@ -66,17 +89,6 @@ def _table(texts: Texts, columns: Sequence[str]) -> pa.Table:
     kept = {f"{KEPT}{name}": values for name, values in texts.kept.items() if name in columns}
     labels = {} if texts.labels is None else {LABEL: texts.labels}
     return pa.table({TEXT: pa.array(texts.texts, pa.large_string()), **labels, **kept})
-
-
-def _write(folder: Path, tables: Iterable[pa.Table]) -> None:
-    """Write tables, in their order; another file begins where a column has another type, as it may in CSV files."""
-    import pyarrow as pa
-
-    folder.mkdir()
-    for number, (schema, alike) in enumerate(groupby(tables, key=lambda table: table.schema)):
-        with pa.ipc.new_stream(str(folder / f"{number:06}.arrow"), schema) as writer:
-            for part in _large(alike):
-                writer.write_table(part, max_chunksize=CHUNK_ROWS)
 
 
 def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -93,14 +105,19 @@ def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(some).combine_chunks()
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.arrow"))
-
-
-def _opened(file: Path, where: str) -> TextFiles:
+def _opened(folder: Path, fingerprint: str) -> TextFiles:
+    import numpy as np
     import pyarrow as pa
 
-    table = pa.ipc.open_stream(pa.memory_map(str(file))).read_all()
-    kept = {name.removeprefix(KEPT): table[name] for name in table.column_names if name.startswith(KEPT)}
-    labels = table[LABEL].combine_chunks() if LABEL in table.column_names else None
-    return TextFiles(where, (str(file),), TEXT, table.num_rows, labels, kept)
+    files, texts, first = sorted(map(str, folder.glob("*.arrow"))), [], 0
+    sources = iter(json.loads((folder / SOURCES).read_text()))
+    for file in files:
+        rest = pa.ipc.open_stream(pa.memory_map(file)).read_all()
+        while rest.num_rows:
+            where, count = next(sources)
+            part, rest = rest.slice(0, count), rest.slice(count)
+            labels = part[LABEL].combine_chunks() if LABEL in part.column_names else None
+            kept = {name.removeprefix(KEPT): part[name] for name in part.column_names if name.startswith(KEPT)}
+            texts.append(Texts(where, np.arange(first, first + count), labels, kept))
+            first += count
+    return TextFiles(tuple(files), TEXT, texts, fingerprint)
