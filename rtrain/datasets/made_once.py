@@ -7,15 +7,20 @@ decides it.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
 from rtrain.datasets.remote import cache_dir
+from rtrain.runs.filesystem.files import sync_file, write_atomic
 
+SIZES = "sizes.json"
+"""What a folder holds; written last."""
 MAX_DAYS = 30
 """After so many days without use, a result is removed."""
 
@@ -24,7 +29,7 @@ def made_once(kind: str, name: str, make: Callable[[Path], None]) -> Path:
     """Return a folder that ``make`` has filled, now or before.
 
     Processes that ask for the same one at the same time wait for the first of them. The folder appears complete or not
-    at all.
+    at all, and is made again if files of it are missing or shorter than they were.
 
     Args:
         kind: The folder of all results of a kind, ``tokens`` say.
@@ -32,15 +37,42 @@ def made_once(kind: str, name: str, make: Callable[[Path], None]) -> Path:
         make: Fills an empty folder.
 
     Raises:
-        OSError: The disk is full, or read-only.
+        OSError: It has to be made, and the disk is full, or read-only.
     """
     folder = cache_dir().with_name(kind) / name
-    with _locked(folder.with_suffix(".lock")):
-        if not folder.is_dir():
+    try:
+        lock = _locked(folder.with_suffix(".lock"))
+    except OSError:
+        if _is_whole(folder):  # on a disk that is read-only, or belongs to someone else
+            return folder
+        raise
+    with lock:
+        if not _is_whole(folder):
             _fill(folder, make)
             _remove_unused(folder.parent)
         os.utime(folder)
     return folder
+
+
+def identity(files: Iterable[Path]) -> str:
+    """Return a hash that changes with every file, wherever it lies; contents are not read.
+
+    Unlike ``files_fingerprint``, it tells two files of one name, size and time apart.
+    """
+    digest = sha256()
+    for file in files:
+        stat = file.stat()
+        facts = (file.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        digest.update("\0".join(map(str, facts)).encode("utf-8", "surrogateescape") + b"\n")
+    return digest.hexdigest()
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        sizes: dict[str, int] = json.loads((folder / SIZES).read_text())
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
+        return False
 
 
 def _locked(file: Path) -> IO[str]:
@@ -60,6 +92,14 @@ def _fill(folder: Path, make: Callable[[Path], None]) -> None:
     temporary.mkdir(mode=0o700)
     try:
         make(temporary)
+        files = [file for file in temporary.rglob("*") if file.is_file()]
+        for file in files:
+            sync_file(file)
+        write_atomic(
+            temporary / SIZES, json.dumps({str(one.relative_to(temporary)): one.stat().st_size for one in files})
+        )
+        if folder.exists():  # damaged
+            shutil.rmtree(folder)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -251,6 +251,7 @@ def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf)
     import numpy as np
 
     from rtrain.datasets.files import files_fingerprint
+    from rtrain.datasets.made_once import identity
     from rtrain.datasets.splitting.by_column import SplitKeys
     from rtrain.datasets.texts.mapped import TextFiles, mapped_column
     from rtrain.datasets.texts.read import Texts, check_texts
@@ -263,7 +264,8 @@ def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf)
         labels = None if text.label is None else table[text.label].combine_chunks()
         kept = {name: table[name] for name in table.column_names if name != text.label}
         rows = Texts(where, np.arange(len(part)), labels, kept)
-        found[split] = TextFiles(files, text.text, [rows], files_fingerprint(map(Path, files)))
+        places = [*map(Path, files)]
+        found[split] = TextFiles(files, text.text, [rows], files_fingerprint(places), identity(places))
     return found
 
 

@@ -26,9 +26,11 @@ class TextFiles:
     files: tuple[str, ...]
     column: str
     texts: Sequence[Texts]
-    """The rows of all files by their numbers, with what is looked at beside the texts."""
+    """The rows of all files by their numbers, with their labels and what decides their split."""
     fingerprint: str
-    """Differs where the texts differ."""
+    """Of the files that the user has, as the manifest names them."""
+    identity: str
+    """Differs where the texts may differ; what is made of them is kept under it."""
 
 
 def load_mapped_texts(source: str, parts: Mapping[str, TextFiles], conf: TextConf, reason: str) -> Dataset:
@@ -45,7 +47,8 @@ def load_mapped_texts(source: str, parts: Mapping[str, TextFiles], conf: TextCon
         assert isinstance(split, ResidentSplit), "the numbers of its rows"
         y = None if dataset.info.task == "language-modeling" else split.columns["y"]
         part = parts.get(name, parts["train"])
-        splits[name] = MappedTexts(part.files, part.column, split.columns["x"], y, f"{whole} {name}")
+        key = f"{dataset.info.fingerprint} {part.identity} {name}"
+        splits[name] = MappedTexts(part.files, part.column, split.columns["x"], y, key)
     info = replace(dataset.info, name=source, memory="stream", fingerprint=whole)
     return replace(dataset, info=info, splits=splits)
 

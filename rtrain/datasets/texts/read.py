@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE_BYTES = 16 << 20
+LONGEST_ROW_BYTES = 64 << 20
+"""Of CSV files: a row lies in two blocks at most that are read at a time."""
 PACKED = ("", *COMPRESSED)
 PLAIN = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".txt", ".text", ".md"))
 DELIMITED = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".csv", ".tsv"))
@@ -154,7 +156,8 @@ def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
     )
     convert = csv.ConvertOptions(column_types={text: pa.string()})
     try:
-        table = csv.read_csv(file, parse_options=parse, convert_options=convert)
+        blocks = csv.ReadOptions(block_size=LONGEST_ROW_BYTES)
+        table = csv.read_csv(file, blocks, parse_options=parse, convert_options=convert)
     except (pa.ArrowInvalid, OSError) as error:
         raise DatasetError(f"{file}: {str(error)[:200]}", "Is it a table with a header line?") from error
     for index, name in enumerate(table.schema.names):
@@ -185,7 +188,7 @@ def check_texts(values: pa.ChunkedArray, column: str, where: str) -> None:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     is_words = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     if not is_text and not (is_words and pa.types.is_string(kind.value_type)):
-        hint = "Choose another dataset.text."
+        hint = "Choose another column."
         raise DatasetError(f"{where}: '{column}' is of type {kind}; a text, or a list of words, is needed.", hint)
     if is_words and pc.list_flatten(values).null_count:
         row = next(row for row, words in enumerate(values.to_pylist(), start=1) if None in words)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.files import files_fingerprint
-from rtrain.datasets.made_once import made_once
+from rtrain.datasets.made_once import identity, made_once
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.mapped import TextFiles
@@ -47,8 +47,7 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
     every, columns = [file for part in files.values() for file in part], SplitKeys.of(conf.split).columns
     asked = [str(conf.path), conf.text, conf.label, conf.each, conf.task, columns]
     of = [VERSION, {split: [str(file) for file in part] for split, part in files.items()}, asked]
-    fingerprint = files_fingerprint(every)
-    name = sha256(f"{json.dumps(of)} {fingerprint}".encode()).hexdigest()[:32]
+    name = sha256(f"{json.dumps(of)} {identity(every)}".encode()).hexdigest()[:32]
 
     def write(folder: Path) -> None:
         for split, part in files.items():
@@ -58,9 +57,9 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
         folder = made_once("texts", name, write)
     except OSError as error:
         message = f"texts can't be written to the cache: {error}"
-        hint = "Let XDG_CACHE_HOME name a folder on a larger disk, or use dataset.memory=resident."
+        hint = "Let XDG_CACHE_HOME name a folder with enough space, or use dataset.memory=resident."
         raise DatasetError(message, hint) from error
-    return {split: _opened(folder / split, fingerprint) for split in files}
+    return {split: _opened(folder / split, files_fingerprint(files[split]), name) for split in files}
 
 
 def _write(folder: Path, every: Iterable[Texts], columns: Sequence[str]) -> None:
@@ -105,7 +104,7 @@ def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(some).combine_chunks()
 
 
-def _opened(folder: Path, fingerprint: str) -> TextFiles:
+def _opened(folder: Path, fingerprint: str, identity: str) -> TextFiles:
     import numpy as np
     import pyarrow as pa
 
@@ -120,4 +119,4 @@ def _opened(folder: Path, fingerprint: str) -> TextFiles:
             kept = {name.removeprefix(KEPT): part[name] for name in part.column_names if name.startswith(KEPT)}
             texts.append(Texts(where, np.arange(first, first + count), labels, kept))
             first += count
-    return TextFiles(tuple(files), TEXT, texts, fingerprint)
+    return TextFiles(tuple(files), TEXT, texts, fingerprint, identity)

@@ -16,6 +16,7 @@ import transformers
 from numpy.lib import format as npy
 
 from rtrain.datasets.made_once import made_once
+from rtrain.errors import DatasetError
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +44,15 @@ def cached(texts: Texts, how: Mapping[str, Any], make: Callable[[], Iterable[Arr
     """Return what ``make`` makes of texts: from the disk, memory-mapped, if some process has made it before.
 
     Short texts are not kept. Processes that ask for the same thing at the same time wait for the first one. If the disk
-    is full or read-only, each makes it itself, in memory.
+    is full or read-only, each makes it itself, in memory; but not of texts that stay on disk.
 
     Args:
         texts: Of which it is made.
         how: All that decides the result in addition to the texts, as JSON can hold it.
         make: Yields arrays by name, some rows at a time; they are joined.
+
+    Raises:
+        DatasetError: The texts stay on disk, and it can't be written there.
     """
     content = texts.fingerprint or _content(texts)
     if content is None:
@@ -58,6 +62,10 @@ def cached(texts: Texts, how: Mapping[str, Any], make: Callable[[], Iterable[Arr
     try:
         return _read(made_once("tokens", name, lambda folder: _write(folder, make())))
     except OSError as error:
+        if texts.fingerprint is not None:
+            message = f"tokens can't be written to the cache: {error}"
+            hint = "Let XDG_CACHE_HOME name a folder with enough space, or use dataset.memory=resident."
+            raise DatasetError(message, hint) from error
         log.warning("tokens are not kept for the next run: %s", error)
         return _joined(make())
 

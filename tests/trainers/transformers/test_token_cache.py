@@ -15,6 +15,7 @@ import pytest
 from transformers_runs import dataset, fit, make_conf, predict
 
 from rtrain.datasets.base import objects
+from rtrain.errors import DatasetError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.trainers.transformers import token_cache, token_splits, tokens
 from rtrain.trainers.transformers.config import TokenizerConf
@@ -194,6 +195,19 @@ def test_a_disk_that_keeps_nothing_is_told_and_costs_nothing_else(monkeypatch, c
         found = cached(TEXTS, {}, numbers)
     np.testing.assert_array_equal(found["a"], NUMBERS["a"])
     assert "tokens are not kept for the next run: [Errno 28] No space left on device" in caplog.text
+    assert folders(cache) == set()
+
+
+def test_tokens_of_texts_on_disk_are_never_in_memory_because_it_is_full(monkeypatch, cache):
+    class Known(Some):
+        fingerprint = "those of a file"
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(token_cache.GrowingFile, "append", fail)
+    with pytest.raises(DatasetError, match=r"tokens can't be written to the cache: .*No space.*\nLet XDG_CACHE_HOME"):
+        cached(Known("one"), {}, numbers)
     assert folders(cache) == set()
 
 

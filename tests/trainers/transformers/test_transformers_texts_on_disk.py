@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,21 @@ def test_a_run_is_equal_to_the_last_bit_and_reads_texts_once_and_a_few_at_a_time
     fit(tmp_path / "again", conf, data_of(tmp_path / "data", what, keys, "stream"))
     assert weights(tmp_path / "held") == weights(tmp_path / "again")
     assert seen == []
+
+
+def test_data_sets_of_one_name_size_and_time_are_told_apart(tmp_path):
+    """As they come out of an archive, side by side, or as one that was replaced."""
+    found = []
+    for number, word in enumerate(("good", "ugly")):
+        folder = tmp_path / f"version-{number}" / "train"
+        rows = {"text": [f"{word} film {row}" for row in range(1000)]}
+        datasets.Dataset.from_dict(rows).save_to_disk(str(folder))
+        for file in folder.iterdir():
+            os.utime(file, (1_000_000_000, 1_000_000_000))
+        conf = confs()["huggingface"](path=str(folder), input="text", task="language-modeling", memory="stream")
+        data = load_source("huggingface").load(conf)
+        worker = make_conf("causal-lm", max_epochs=None, max_steps=1)
+        fit(tmp_path / f"run-{number}", worker, data)
+        found.append((data.splits["train"].fingerprint, weights(tmp_path / f"run-{number}")))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
