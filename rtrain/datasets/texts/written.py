@@ -95,11 +95,13 @@ def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     some: list[pa.Table] = []
+    count = 0
     for table in tables:
         some.append(table)
-        if sum(one.num_rows for one in some) >= CHUNK_ROWS:
+        count += table.num_rows
+        if count >= CHUNK_ROWS:
             yield pa.concat_tables(some).combine_chunks()
-            some = []
+            some, count = [], 0
     if some:
         yield pa.concat_tables(some).combine_chunks()
 
