@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from measured import PEERS, RTRAIN, Row, compared, last_number, medians, once
+from measured import PEERS, RTRAIN, Row, compared, last_number, medians, once, output_of
 
 MLP = ["fit", "mlp", "trainer.max_epochs=3"]
 
@@ -143,16 +143,8 @@ def _auc_of(folder: Path, library: str, file: Path) -> float:
 
 
 def write_rows(file: Path, num_rows: int, num_features: int, row_group_size: int | None = None) -> None:
-    """Write a table of two classes that depend on some of its float32 columns."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((num_rows, num_features), np.float32)
-    margin = x[:, :8] @ rng.normal(size=8) + x[:, 8] * x[:, 9] + np.sin(3 * x[:, 10])
-    y = (margin + rng.logistic(size=num_rows) > 0).astype(np.int64)
-    table = pa.table({f"f{index}": column for index, column in enumerate(x.T)} | {"y": y})
-    parquet.write_table(table, file, row_group_size=row_group_size)
+    """Write a table; in a process of its own, since the peak memory of a process begins with that of its parent."""
+    output_of("rows.py", file, num_rows, num_features, row_group_size or num_rows)
 
 
 def recovery(times: int) -> Iterator[Row]:
