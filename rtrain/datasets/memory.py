@@ -21,12 +21,21 @@ class MemoryChoice:
     reason: str
 
 
-def choose_memory(asked: str, num_bytes: int) -> MemoryChoice:
+def choose_memory(asked: str, num_bytes: int, why_resident: str = "") -> MemoryChoice:
     """Return ``resident`` or ``stream`` for data of ``num_bytes`` bytes once decoded.
 
+    Args:
+        asked: What the config says.
+        num_bytes: Of the rows in memory.
+        why_resident: Why these rows can't be streamed; empty if they can.
+
     Raises:
-        DatasetError: ``resident`` is asked for data that is larger than all free memory.
+        DatasetError: ``resident`` is asked for data that is larger than all free memory, or ``stream`` in vain.
     """
+    if why_resident and asked == "stream":
+        raise DatasetError(f"dataset.memory=stream: {why_resident}.", "Use dataset.memory=resident.")
+    if why_resident:
+        return MemoryChoice("resident", always_resident(num_bytes))
     free = free_bytes()
     size, room = readable(num_bytes), readable(free)
     if asked == "resident" and num_bytes > free:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import ray.data
 
-from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split
+from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.streamed import StreamSplit
 from rtrain.datasets.whole.splits import FileTable, HeldTable
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rtrain.config.diagnostics.own_lines import own_lines
-from rtrain.datasets.base import DatasetInfo, EpochPlan, MappedSplit, ResidentSplit, Split
+from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit, Split
+from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.trainers.known_errors import is_out_of_memory
 from rtrain.trainers.loops.tasks import CLASSES, PLACES

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns, MappedSplit
+from rtrain.datasets.base import Columns
 from rtrain.datasets.mean_std import Moments
+from rtrain.datasets.on_disk.mapped_split import MappedSplit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,9 +36,6 @@ class MappedArrays(MappedSplit):
 
         found: np.ndarray = np.load(self.path, mmap_mode="r")
         return found
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "_inputs"}
 
     def x(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs of these rows of the split as trainers take them."""

@@ -225,12 +225,8 @@ def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.texts.load import BYTES_PER_BYTE, load_text_tables
     from rtrain.datasets.texts.mapped import load_mapped_texts
 
-    text, reason = _text_conf(conf), _why_resident(parts, conf)
-    if reason and conf.memory == "stream":
-        raise DatasetError(f"dataset.memory=stream: {reason}.", "Use dataset.memory=resident.")
-    if reason:
-        return load_text_tables("huggingface", labelled(parts, conf), text)
-    choice = choose_memory(conf.memory, sum(part.data.nbytes for part in parts.values()) * BYTES_PER_BYTE["none"])
+    text, size = _text_conf(conf), sum(part.data.nbytes for part in parts.values()) * BYTES_PER_BYTE["none"]
+    choice = choose_memory(conf.memory, size, _why_resident(parts, conf))
     if choice.memory == "resident":
         return load_text_tables("huggingface", labelled(parts, conf), text, choice.reason)
     return load_mapped_texts("huggingface", _text_files(parts, text, conf), text, choice.reason)
@@ -251,7 +247,7 @@ def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf)
     import numpy as np
 
     from rtrain.datasets.files import files_fingerprint
-    from rtrain.datasets.made_once import identity
+    from rtrain.datasets.on_disk.made_once import identity
     from rtrain.datasets.splitting.by_column import SplitKeys
     from rtrain.datasets.texts.mapped import TextFiles, mapped_column
     from rtrain.datasets.texts.read import Texts, check_texts

@@ -9,7 +9,7 @@ from pathlib import Path
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
-from rtrain.datasets.memory import MemoryChoice, always_resident, choose_memory
+from rtrain.datasets.memory import choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import BYTES_PER_BYTE, deciding, texts_dataset
@@ -30,10 +30,7 @@ def load_text(conf: TextConf) -> Dataset:
     files = _files(conf)
     _check_keys([file for part in files.values() for file in part], conf)
     size = sum(file.stat().st_size for part in files.values() for file in part) * BYTES_PER_BYTE[conf.tokenizer]
-    why = _why_resident(files["train"][0], conf)
-    if why and conf.memory == "stream":
-        raise DatasetError(f"dataset.memory=stream: {why}.", "Use dataset.memory=resident.")
-    choice = MemoryChoice("resident", always_resident(size)) if why else choose_memory(conf.memory, size)
+    choice = choose_memory(conf.memory, size, _why_resident(files["train"][0], conf))
     if choice.memory == "stream":
         return _on_disk(files, conf, choice.reason)
     parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}

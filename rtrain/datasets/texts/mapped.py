@@ -8,7 +8,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split, objects
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split, objects
+from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import texts_dataset
 from rtrain.datasets.texts.read import Texts
@@ -61,15 +62,19 @@ def mapped_column(files: Sequence[str], column: str) -> pa.ChunkedArray:
     """
     import pyarrow as pa
 
-    parts = []
-    for file in files:
-        try:
-            parts.append(pa.ipc.open_stream(pa.memory_map(file)).read_all().select([column]))
-        except (OSError, pa.ArrowException) as error:
-            message = f"{file} can't be mapped into memory: {error}"
-            hint = "Each machine needs the file, under this name; or use dataset.memory=resident."
-            raise DatasetError(message, hint) from error
-    return pa.concat_tables(parts)[column]
+    return pa.concat_tables([mapped_table(file).select([column]) for file in files])[column]
+
+
+def mapped_table(file: str) -> pa.Table:
+    """Return an Arrow file, of which nothing but the places of its columns is read; see ``mapped_column``."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_stream(pa.memory_map(file)).read_all()
+    except (OSError, pa.ArrowException) as error:
+        message = f"{file} can't be mapped into memory: {error}"
+        hint = "Each machine needs the file, under this name; or use dataset.memory=resident."
+        raise DatasetError(message, hint) from error
 
 
 @dataclass
@@ -87,9 +92,6 @@ class MappedTexts(MappedSplit):
 
     def __post_init__(self) -> None:
         self.num_rows = len(self.rows)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "_chunks"}
 
     @cached_property
     def _chunks(self) -> tuple[np.ndarray, Sequence[pa.Array]]:

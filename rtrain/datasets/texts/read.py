@@ -103,12 +103,8 @@ def _decoded(piece: bytes, first: int, file: Path) -> str:
 
 def has_words(file: Path, text: str) -> bool:
     """Return whether a column of a table has lists of words."""
-    import pyarrow as pa
-
     reading = _format_of(file)
-    kinds = {} if reading is None else {one.name: one.type for one in reading.schema(file)}
-    kind = kinds.get(text)
-    return kind is not None and bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    return reading is not None and any(one.name == text and _is_list(one.type) for one in reading.schema(file))
 
 
 def read_table(file: Path, text: str, label: str | None, label_needed: bool = True) -> Texts:
@@ -186,10 +182,16 @@ def check_texts(values: pa.ChunkedArray, column: str, where: str) -> None:
         row = values.is_null().index(True).as_py() + 1
         raise DatasetError(f"{where}: row {row} has no text ('{column}' is empty).", "Remove such rows.")
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    is_words = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    is_words = _is_list(kind)
     if not is_text and not (is_words and pa.types.is_string(kind.value_type)):
         hint = "Choose another column."
         raise DatasetError(f"{where}: '{column}' is of type {kind}; a text, or a list of words, is needed.", hint)
     if is_words and pc.list_flatten(values).null_count:
         row = next(row for row, words in enumerate(values.to_pylist(), start=1) if None in words)
         raise DatasetError(f"{where}: row {row} has a word that is null in '{column}'.", "Remove it, with its tag.")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.files import files_fingerprint
-from rtrain.datasets.made_once import identity, made_once
+from rtrain.datasets.on_disk.made_once import identity, made_once, not_written
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.texts.conf import TextConf
-from rtrain.datasets.texts.mapped import TextFiles
+from rtrain.datasets.texts.mapped import TextFiles, mapped_table
 from rtrain.datasets.texts.read import Texts
-from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,9 +55,7 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
     try:
         folder = made_once("texts", name, write)
     except OSError as error:
-        message = f"texts can't be written to the cache: {error}"
-        hint = "Let XDG_CACHE_HOME name a folder with enough space, or use dataset.memory=resident."
-        raise DatasetError(message, hint) from error
+        raise not_written("texts", error) from error
     return {split: _opened(folder / split, files_fingerprint(files[split]), name) for split in files}
 
 
@@ -108,12 +105,11 @@ def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def _opened(folder: Path, fingerprint: str, identity: str) -> TextFiles:
     import numpy as np
-    import pyarrow as pa
 
     files, texts, first = sorted(map(str, folder.glob("*.arrow"))), [], 0
     sources = iter(json.loads((folder / SOURCES).read_text()))
     for file in files:
-        rest = pa.ipc.open_stream(pa.memory_map(file)).read_all()
+        rest = mapped_table(file)
         while rest.num_rows:
             where, count = next(sources)
             part, rest = rest.slice(0, count), rest.slice(count)

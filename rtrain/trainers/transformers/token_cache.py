@@ -15,8 +15,7 @@ import tokenizers
 import transformers
 from numpy.lib import format as npy
 
-from rtrain.datasets.made_once import made_once
-from rtrain.errors import DatasetError
+from rtrain.datasets.on_disk.made_once import made_once, not_written
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +62,7 @@ def cached(texts: Texts, how: Mapping[str, Any], make: Callable[[], Iterable[Arr
         return _read(made_once("tokens", name, lambda folder: _write(folder, make())))
     except OSError as error:
         if texts.fingerprint is not None:
-            message = f"tokens can't be written to the cache: {error}"
-            hint = "Let XDG_CACHE_HOME name a folder with enough space, or use dataset.memory=resident."
-            raise DatasetError(message, hint) from error
+            raise not_written("tokens", error) from error
         log.warning("tokens are not kept for the next run: %s", error)
         return _joined(make())
 

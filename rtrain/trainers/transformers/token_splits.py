@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import Columns, Dataset, MappedSplit, ResidentSplit, Split, concatenated
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split, concatenated
+from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.texts.mapped import MappedTexts
 from rtrain.errors import DatasetError
 from rtrain.trainers.transformers.config import Conf

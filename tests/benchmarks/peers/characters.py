@@ -9,21 +9,20 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-import tempfile
 import time
 from pydoc_data import topics
 
 import numpy as np
 import torch
+from timed import seconds_of
 from torch.nn import functional
 
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import TableSplitConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.models.torch import GPT
-from rtrain.testing.workers import RecordingChannel, make_worker
+from rtrain.testing.workers import RecordingChannel
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.loop import training
 
 BATCH_SIZE, BLOCK_SIZE = 12, 64
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.99), "weight_decay": 0.1}
@@ -44,12 +43,7 @@ def ours(dataset: Dataset, num_steps: int) -> tuple[float, float]:
         eval_every_steps=num_steps,
     )
     channel = RecordingChannel()
-    worker = make_worker(tempfile.mkdtemp(), conf, dataset, channel=channel, checkpoint={"every_epochs": None})
-    with training(worker) as loop:
-        loop.control.save = lambda snapshot: None  # the best steps are saved whatever the config says
-        began = time.perf_counter()
-        loop.run()
-        return time.perf_counter() - began, channel.metrics["val/accuracy"]
+    return seconds_of(conf, dataset, channel), channel.metrics["val/accuracy"]
 
 
 def plain(dataset: Dataset, num_steps: int) -> tuple[float, float]:

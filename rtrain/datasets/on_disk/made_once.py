@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from rtrain.datasets.remote import cache_dir
+from rtrain.errors import DatasetError
 from rtrain.runs.filesystem.files import sync_file, write_atomic
 
 SIZES = "sizes.json"
@@ -52,6 +53,12 @@ def made_once(kind: str, name: str, make: Callable[[Path], None]) -> Path:
             _remove_unused(folder.parent)
         os.utime(folder)
     return folder
+
+
+def not_written(what: str, error: OSError) -> DatasetError:
+    """Return the error of what is made once and can't be held in memory instead."""
+    hint = "Let XDG_CACHE_HOME name a folder with enough space, or use dataset.memory=resident."
+    return DatasetError(f"{what} can't be written to the cache: {error}", hint)
 
 
 def identity(files: Iterable[Path]) -> str:

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from rtrain.datasets.made_once import identity, made_once
+from rtrain.datasets.on_disk.made_once import identity, made_once
 
 
 @pytest.fixture(autouse=True)
