@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 PEERS = Path(__file__).parent / "peers"
 RTRAIN = str(Path(sys.executable).parent / "rtrain")
@@ -105,16 +105,24 @@ def once(
     ):
         place = folder or Path(empty)
         environment = os.environ | {"RAY_DEDUP_LOGS": "1", "RTRAIN_UP": "off", **(variables or {})}
-        began = time.perf_counter()
-        process = subprocess.Popen(command, cwd=place, stdout=output, stderr=errors, env=environment)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
+        returned, *used = _alone(command, cwd=place, stdout=output, stderr=errors, env=environment)
         text, log = (_text(file) for file in (output, errors))
-        if process.returncode != code:
+        if returned != code:
             sys.exit(f"{' '.join(command)} failed:\n{text}{log}")
         metric = None if reached is None else reached(place, text)
-    return Spent(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, metric)
+    return Spent(*used, metric)
+
+
+def _alone(command: Sequence[str], **how: Any) -> tuple[int, float, float, int]:
+    """Run a command that a small process starts, whose peak memory it begins with; and say what that took.
+
+    Returns:
+        The exit code; seconds; seconds of processor; peak memory in bytes.
+    """
+    with tempfile.NamedTemporaryFile("r") as file:
+        subprocess.run([sys.executable, "-IS", str(PEERS / "one_process.py"), file.name, *command], check=True, **how)
+        code, seconds, cpu_seconds, kilobytes = json.load(file)
+    return code, seconds, cpu_seconds, kilobytes * 1024
 
 
 def _text(file: IO[bytes]) -> str:
@@ -125,10 +133,12 @@ def _text(file: IO[bytes]) -> str:
 def output_of(script: str, *arguments: object) -> str:
     """Return what a script of the peers prints; end with its error."""
     command = [sys.executable, str(PEERS / script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        code, *_ = _alone(command, stdout=output, stderr=errors)
+        text = _text(output)
+        if code != 0:
+            sys.exit(f"{' '.join(command)} failed:\n{text}{_text(errors)}")
+    return text
 
 
 def last_number(folder: Path, output: str) -> float:

@@ -143,7 +143,7 @@ def _auc_of(folder: Path, library: str, file: Path) -> float:
 
 
 def write_rows(file: Path, num_rows: int, num_features: int, row_group_size: int | None = None) -> None:
-    """Write a table; in a process of its own, since the peak memory of a process begins with that of its parent."""
+    """Write a table, in a process of its own, which takes as much memory."""
     output_of("rows.py", file, num_rows, num_features, row_group_size or num_rows)
 
 
