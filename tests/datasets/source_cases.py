@@ -122,7 +122,7 @@ HUGGINGFACE = {
         {"path": "saved-images", "input": "image", "label": "y"},
         (
             refused("task", "token-classification", because=r"dataset\.task"),
-            refused("memory", "stream", because=r"dataset\.memory"),
+            acts("memory", "stream", on=memory),
             *NORMALIZED,
             *SPLIT_OF_TABLES,
             *OF_TABLES,

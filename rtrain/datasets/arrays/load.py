@@ -56,8 +56,17 @@ class Names:
     """Of the classes 0, 1, ...; empty: their values are their names."""
 
 
-def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task: str) -> Dataset:
+def load_arrays(
+    parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task: str, reason: str | None = None
+) -> Dataset:
     """Return the dataset of ``parts``, by split, split and normalized as ``conf`` says.
+
+    Args:
+        parts: The rows.
+        names: What things are called.
+        conf: What the config says.
+        task: What to learn; auto: by the targets.
+        reason: Why the rows are in memory; None: the source knows no other way.
 
     Raises:
         DatasetError: The arrays don't fit together, or hold what can't be learned from.
@@ -65,7 +74,7 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task:
     x = {split: inputs(part) for split, part in parts.items()}
     if len({values.dtype for values in x.values()}) > 1:
         x = {split: inputs(part, "float64") for split, part in parts.items()}
-    reason = always_resident(sum(values.nbytes for values in x.values()))
+    reason = always_resident(sum(values.nbytes for values in x.values())) if reason is None else reason
     _check_shapes(x, parts)
     labels = scanned(parts, names.label, task)
     columns = {
@@ -171,9 +180,9 @@ def scanned(parts: Mapping[str, Arrays], label: str, task: str) -> Labels:
     return scan.labels()
 
 
-def targets(part: Arrays, labels: Labels) -> np.ndarray:
-    """Return ``y``, (rows,): int64 classes or float32 numbers."""
-    return labels.encode(_values(part), part.where, 0)
+def targets(part: Arrays, labels: Labels, first_row: int = 0) -> np.ndarray:
+    """Return ``y``, (rows,): int64 classes or float32 numbers; messages number the rows from ``first_row`` on."""
+    return labels.encode(_values(part), part.where, first_row)
 
 
 def _values(part: Arrays) -> Any:

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
-from rtrain.datasets.mean_std import Moments
 from rtrain.datasets.on_disk.mapped_split import MappedSplit
 
 if TYPE_CHECKING:
@@ -66,13 +65,3 @@ class MappedArrays(MappedSplit):
     def chunk_rows(self) -> int:
         """As many rows as take ``CHUNK_BYTES``."""
         return max(1, CHUNK_BYTES // max(1, self._inputs[:1].nbytes))
-
-    def moments(self, max_rows: int) -> Moments:
-        """Return mean and standard deviation of ``max_rows`` rows, evenly spread."""
-        import numpy as np
-
-        moments = Moments()
-        chosen = np.arange(0, self.num_rows, max(1, -(-self.num_rows // max_rows)))
-        for start in range(0, len(chosen), self.chunk_rows):
-            moments.add(self.x(chosen[start : start + self.chunk_rows]))
-        return moments

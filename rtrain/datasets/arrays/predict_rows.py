@@ -59,4 +59,4 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
             mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, but the training rows were of {learned}.")
         more = [None if values is None else values[rows] for values in given]
-        yield RawChunk(x, None if y is None else targets(some, labels), {}, *more)
+        yield RawChunk(x, None if y is None else targets(some, labels, start), {}, *more)

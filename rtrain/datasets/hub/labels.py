@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 class HasLabel(Protocol):
     """The keys that name the labels."""
 
-    path: str
-    label: str
+    @property
+    def path(self) -> str:
+        """The data set."""
+
+    @property
+    def label(self) -> str | None:
+        """The column; None: there is none."""
 
 
 def arrow_columns(part: Any, columns: Sequence[str]) -> Any:
@@ -44,7 +49,7 @@ def labelled(parts: Mapping[str, Any], conf: HasLabel, others: Collection[str] |
         wanted = [name for name in part.column_names if others is None or name == label or name in others]
         tables[split] = table = arrow_columns(part, wanted)
         names = class_names(part.features.get(label))
-        if names:
+        if label is not None and names:
             numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
             codes = table[label].combine_chunks()
             numbered = _taken(codes, pa.array(numbers, pa.int64()))
@@ -83,7 +88,7 @@ def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None, *, alon
 
     label = conf.label
     table = arrow_columns(part, [name for name in part.column_names if name == label or not alone])
-    if not known or label not in table.column_names or not _are_codes(table[label].type):
+    if not known or label is None or label not in table.column_names or not _are_codes(table[label].type):
         return table
     names = pa.array(class_names(part.features[label]) or known, pa.string())
     return _with_label(table, label, _taken(table[label].combine_chunks(), names))

@@ -38,24 +38,14 @@ def _check_size(value: Any) -> Any:
 
 
 @dataclass(kw_only=True)
-class ImagesConf(RowsConf, MemoryConf, PixelsConf):
-    """A folder per class, or folders train, val and test that hold one per class. Files of other kinds are ignored."""
+class OriginalPixelsConf(PixelsConf):
+    """What encoded images become, which may keep their sizes where they are decoded in each pass."""
 
-    needs: ClassVar[Rules] = (SHUFFLED.of("num_shuffle_rows"),)
-
-    num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
-    """Has no effect on images: all of them are shuffled in each epoch, streamed ones too."""
+    memory: str
 
     image_size: Annotated[Any, AfterValidator(_check_size), WithJsonSchema(_SIZE_SCHEMA)] = None
     """[height, width] that all images are resized to; null: the size of the first one; ``original``: each keeps its
     own, for ``trainer.transform`` and ``trainer.eval_transform`` to bring them to one size."""
-
-    path: str
-    """Folder of the class folders, or of train, val and test."""
-
-    on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
-    """For a file that is corrupt or not an image: stop with its name, or skip it and count it in the manifest. To find
-    such files, skip reads all images once more at the start."""
 
     def __post_init__(self) -> None:
         """Refuse to hold images of different sizes in memory."""
@@ -63,3 +53,20 @@ class ImagesConf(RowsConf, MemoryConf, PixelsConf):
             raise ValueError(
                 f"memory: resident does not work with image_size: {ORIGINAL}, which reads image files in each epoch"
             )
+
+
+@dataclass(kw_only=True)
+class ImagesConf(RowsConf, MemoryConf, OriginalPixelsConf):
+    """A folder per class, or folders train, val and test that hold one per class. Files of other kinds are ignored."""
+
+    needs: ClassVar[Rules] = (SHUFFLED.of("num_shuffle_rows"),)
+
+    num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
+    """Has no effect on images: all of them are shuffled in each epoch, streamed ones too."""
+
+    path: str
+    """Folder of the class folders, or of train, val and test."""
+
+    on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
+    """For a file that is corrupt or not an image: stop with its name, or skip it and count it in the manifest. To find
+    such files, skip reads all images once more at the start."""

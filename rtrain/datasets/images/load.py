@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, EpochPlan, IndexedSplit, objects
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.files import files_fingerprint
-from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS, ImagesConf
-from rtrain.datasets.images.pixels import decode, image_size
+from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS, ImagesConf, OriginalPixelsConf
+from rtrain.datasets.images.decoded import DecodedSplit, ImageReader
+from rtrain.datasets.images.pixels import image_size
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.mean_std import given_statistics
 from rtrain.datasets.memory import MemoryChoice, choose_memory
@@ -31,57 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Folders = Mapping[str, Mapping[str, Path]]
-MAX_THREADS = 8
-AHEAD_BYTES = 128 * 2**20
-"""Decoded images that wait for the trainer take about as much memory at the most."""
-STEPS_AHEAD = 2
-"""Steps whose images are read while the trainer works on another one, if they take no more than that."""
-
-
-@dataclass(frozen=True)
-class ImageReader:
-    """Reads images; a key is a sequence of pairs of file and class."""
-
-    height: int
-    width: int
-    channels: int
-    resizes: bool = True
-    """All images are resized to that height and width; false: they are those of some image."""
-
-    @property
-    def row_bytes(self) -> int:
-        """Size of an image once decoded."""
-        return self.height * self.width * self.channels
-
-    def read(self, key: Any) -> Iterator[Columns]:
-        """Yield all images of a piece together."""
-        import numpy as np
-
-        x = self.together((self.image(file) for file, _ in key), len(key))
-        yield {"x": x, "y": np.asarray([label for _, label in key], np.int64)}
-
-    def together(self, images: Iterable[np.ndarray], count: int) -> np.ndarray:
-        """Return ``count`` images as ``x`` of rows; (rows,) of dtype object where they keep their sizes."""
-        import numpy as np
-
-        if not self.resizes:
-            return objects(list(images))
-        x = np.empty((count, self.channels, self.height, self.width), np.uint8)
-        for row, image in enumerate(images):
-            x[row] = image
-        return x
-
-    def image(self, file: str) -> np.ndarray:
-        """Return the image in a file, (channels, height, width) uint8; see ``decode``."""
-        return self.decode(file, file)
-
-    def decode(self, content: str | bytes, where: str) -> np.ndarray:
-        """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
-
-        Raises:
-            DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
-        """
-        return decode(content, (self.height, self.width) if self.resizes else None, self.channels, where)
 
 
 def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
@@ -94,7 +41,7 @@ def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
     reader = _reader(folders, conf)
     files, labels, num_skipped = _listed(folders, class_names, reader if conf.on_error == "skip" else None)
     num_rows = sum(num_wanted(len(part), conf) for part in files.values())
-    choice = _memory(conf, num_rows * reader.row_bytes)
+    choice = image_memory(conf, num_rows * reader.row_bytes)
     chosen = split_parts(labels, conf, stratify=True)
     load = _resident if choice.memory == "resident" else _stream
     dataset = load(_Chosen(reader, files, chosen, class_names), conf, choice)
@@ -106,10 +53,11 @@ def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
     return Dataset(replace(dataset.info, num_skipped=num_skipped), dataset.splits, encoding)
 
 
-def _memory(conf: ImagesConf, num_bytes: int) -> MemoryChoice:
-    if conf.image_size == ORIGINAL:
+def image_memory(conf: OriginalPixelsConf, num_bytes: int, why_resident: str = "") -> MemoryChoice:
+    """Return where images of ``num_bytes`` bytes once decoded live; see ``choose_memory``."""
+    if conf.image_size == ORIGINAL and not why_resident:
         return MemoryChoice("stream", "images of different sizes are read from their files in each epoch")
-    return choose_memory(conf.memory, num_bytes)
+    return choose_memory("stream" if conf.image_size == ORIGINAL else conf.memory, num_bytes, why_resident)
 
 
 @dataclass(frozen=True)
@@ -125,6 +73,9 @@ class _Chosen:
         files = self.files.get(split, self.files["train"])
         part = self.rows[split]
         return [(files[row], label) for row, label in zip(part["row"].tolist(), part["y"].tolist(), strict=True)]
+
+    def pixels(self, split: str) -> np.ndarray:
+        return self.reader.all_of(self.reader.image, [file for file, _ in self.keys(split)])
 
 
 def _listed(
@@ -200,26 +151,9 @@ def _reader(folders: Folders, conf: ImagesConf) -> ImageReader:
 
 
 def _resident(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
-    splits = {
-        split: {"x": _read_all(chosen.reader, [file for file, _ in chosen.keys(split)]), "y": part["y"]}
-        for split, part in chosen.rows.items()
-    }
+    splits = {split: {"x": chosen.pixels(split), "y": part["y"]} for split, part in chosen.rows.items()}
     content = Content(name="images", task="classification", class_names=chosen.class_names, memory_reason=choice.reason)
     return resident_dataset(splits, content, conf)
-
-
-def _read_all(reader: ImageReader, files: Sequence[str]) -> np.ndarray:
-    """Return the images, (rows, channels, height, width), read by a thread per core: Pillow and numpy let them run."""
-    import numpy as np
-
-    x = np.empty((len(files), reader.channels, reader.height, reader.width), np.uint8)
-
-    def read(row: int) -> None:
-        x[row] = reader.image(files[row])
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        deque(pool.map(read, range(len(files))), maxlen=0)
-    return x
 
 
 def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
@@ -247,7 +181,7 @@ def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
     return Dataset(info, splits)
 
 
-class ImageSplit(StreamSplit, IndexedSplit):
+class ImageSplit(DecodedSplit, StreamSplit):
     """Streamed images. Each is a file, so that a worker reads its own rows only, in the order of a ResidentSplit."""
 
     reader: ImageReader
@@ -257,42 +191,13 @@ class ImageSplit(StreamSplit, IndexedSplit):
         """Class and file of each row."""
         return sorted((label, file) for piece in self.pieces for file, label in piece.key)
 
-    def batches(self, plan: EpochPlan) -> Iterator[Batch]:
-        """Yield this worker's batches of one pass."""
-        for rows, images, num_global in self.steps(plan):
-            yield self.batch(rows, self.reader.together(images, len(rows)), num_global)
+    def image(self, row: int) -> np.ndarray:
+        return self.reader.image(self.files[row][1])
 
-    def batch(self, rows: np.ndarray, x: Any, num_global: int) -> Batch:
+    def targets(self, rows: np.ndarray) -> np.ndarray:
         import numpy as np
 
-        return Batch(x, np.asarray([self.files[row][0] for row in rows.tolist()], np.int64), num_global)
-
-    def inputs(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        return (self.reader.image(self.files[row][1]) for row in rows.tolist())
-
-    def steps(self, plan: EpochPlan) -> Iterator[tuple[np.ndarray, Iterator[np.ndarray], int]]:
-        """Yield the steps of one pass, their images read ahead by a few threads."""
-        num_threads = max(1, min(MAX_THREADS, (os.cpu_count() or 1) // plan.world_size))
-        own_rows = -(-plan.global_batch_size // plan.world_size)
-        num_ahead = max(2 * num_threads, min(STEPS_AHEAD * own_rows, AHEAD_BYTES // self.row_bytes))
-        files = (self.files[row][1] for rows, _ in self.indices(plan) for row in rows.tolist())
-        with closing(_read_ahead(self.reader.image, files, num_threads, num_ahead)) as images:
-            for rows, num_global in self.indices(plan):
-                yield rows, islice(images, len(rows)), num_global
-
-
-def _read_ahead(
-    read: Callable[[str], np.ndarray], files: Iterator[str], num_threads: int, num_ahead: int
-) -> Generator[np.ndarray]:
-    """Yield the image in each file; threads read up to ``num_ahead`` of the next ones."""
-    with ThreadPoolExecutor(num_threads) as pool:
-        coming = deque(pool.submit(read, file) for file in islice(files, num_ahead))
-        try:
-            while coming:
-                coming.extend(pool.submit(read, file) for file in islice(files, 1))
-                yield coming.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return np.asarray([self.files[row][0] for row in rows.tolist()], np.int64)
 
 
 def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> ImageSplit:

@@ -10,7 +10,8 @@ from typing import Any
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import existing_path, files_at
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, ImagesConf
-from rtrain.datasets.images.load import ImageReader, images_below
+from rtrain.datasets.images.decoded import ImageReader
+from rtrain.datasets.images.load import images_below
 from rtrain.datasets.images.pixels import image_size
 from rtrain.datasets.remote import is_glob
 from rtrain.errors import DatasetError

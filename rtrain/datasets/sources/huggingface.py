@@ -13,17 +13,14 @@ from pydantic import Field
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
-from rtrain.datasets.conf import ColumnsConf, PixelsConf
+from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.hub.labels import arrow_columns, class_names, labelled, named_labels
+from rtrain.datasets.images.conf import OriginalPixelsConf
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError, first_line
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.texts.conf import TextConf
-    from rtrain.datasets.texts.mapped import TextFiles
 
 OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
 """Keys that choose from what the hub has, and that say what encoded images become."""
@@ -52,10 +49,10 @@ class HubConf:
 
 
 @dataclass(kw_only=True)
-class HuggingfaceConf(HubConf, ColumnsConf, PixelsConf):
+class HuggingfaceConf(HubConf, ColumnsConf, OriginalPixelsConf):
     """Tables, images or texts; splits train, validation (or val, valid, dev) and test.
 
-    Tables, images and lists of words are held in memory. Texts may be larger.
+    Tables and lists of words are held in memory. Images and texts may be larger.
     """
 
     input: str | None = None
@@ -68,7 +65,8 @@ class HuggingfaceConf(HubConf, ColumnsConf, PixelsConf):
     """auto: by the label, and whether the input is lists of words. A ``ranking`` needs ``group``."""
 
     memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
-    """``resident`` holds all rows in memory, ``stream`` maps the files of texts; auto: by size against free memory."""
+    """``resident`` holds all rows in memory, ``stream`` maps the files of images and texts; auto: by size against free
+    memory."""
 
 
 @dataclass(kw_only=True)
@@ -80,7 +78,7 @@ class WholeHuggingfaceConf(HubConf, WholeConf):
 
 
 class Huggingface(Source):
-    """Hugging Face data sets, from a saved folder or the hub: tables, images and texts; texts in memory or on disk."""
+    """Hugging Face data sets, from a saved folder or the hub: tables in memory, images and texts there or on disk."""
 
     Conf = HuggingfaceConf
     WholeConf = WholeHuggingfaceConf
@@ -106,9 +104,9 @@ class Huggingface(Source):
             refuse_idle(conf, OF_IMAGES, "there are no images to decode")
         if kind == "text":
             refuse_idle(conf, ("normalize",), "texts are not numbers")
+        if kind == "table":
+            refuse_idle(conf, ("memory",), "tables of a Hugging Face data set are always held in memory")
         else:
-            refuse_idle(conf, ("memory",), f"{kind}s of a Hugging Face data set are always held in memory")
-        if kind != "table":
             refuse_table_keys(conf, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
@@ -221,48 +219,9 @@ def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.memory import choose_memory
-    from rtrain.datasets.texts.load import BYTES_PER_BYTE, load_text_tables
-    from rtrain.datasets.texts.mapped import load_mapped_texts
+    from rtrain.datasets.hub.texts import load_hub_texts
 
-    text, size = _text_conf(conf), sum(part.data.nbytes for part in parts.values()) * BYTES_PER_BYTE["none"]
-    choice = choose_memory(conf.memory, size, _why_resident(parts, conf))
-    if choice.memory == "resident":
-        return load_text_tables("huggingface", labelled(parts, conf), text, choice.reason)
-    return load_mapped_texts("huggingface", _text_files(parts, text, conf), text, choice.reason)
-
-
-def _why_resident(parts: Mapping[str, Any], conf: HuggingfaceConf) -> str:
-    """Return why texts have to be held in memory; an empty string if they can stay in their files."""
-    import datasets
-
-    if any(not isinstance(part.features.get(conf.input), datasets.Value) for part in parts.values()):
-        return f"'{conf.input}' has lists of words, which are held in memory"
-    if any(not part.cache_files or part.data.num_rows != len(part) for part in parts.values()):
-        return f"the rows of {conf.path} are not those of its files in their order"
-    return ""
-
-
-def _text_files(parts: Mapping[str, Any], text: TextConf, conf: HuggingfaceConf) -> dict[str, TextFiles]:
-    import numpy as np
-
-    from rtrain.datasets.files import files_fingerprint
-    from rtrain.datasets.on_disk.made_once import identity
-    from rtrain.datasets.splitting.by_column import SplitKeys
-    from rtrain.datasets.texts.mapped import TextFiles, mapped_column
-    from rtrain.datasets.texts.read import Texts, check_texts
-
-    tables, found = labelled(parts, conf, others=SplitKeys.of(text.split).columns), {}
-    for split, part in parts.items():
-        files, where = tuple(one["filename"] for one in part.cache_files), f"{conf.path} ({split})"
-        check_texts(mapped_column(files, text.text), text.text, where)
-        table = tables[split]
-        labels = None if text.label is None else table[text.label].combine_chunks()
-        kept = {name: table[name] for name in table.column_names if name != text.label}
-        rows = Texts(where, np.arange(len(part)), labels, kept)
-        places = [*map(Path, files)]
-        found[split] = TextFiles(files, text.text, [rows], files_fingerprint(places), identity(places))
-    return found
+    return load_hub_texts(parts, _text_conf(conf), conf.memory)
 
 
 def _text_conf(conf: HuggingfaceConf) -> TextConf:
@@ -274,61 +233,25 @@ def _text_conf(conf: HuggingfaceConf) -> TextConf:
 
 
 def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.arrays.load import Names, load_arrays
+    from rtrain.datasets.hub.images import load_hub_images
 
-    height, width = conf.image_size or parts["train"][0][_image_column(parts["train"], conf)].size[::-1]
-    labels = labelled(parts, conf, others=())
-    found = {
-        split: _image_arrays(part, split, conf, (conf.channels, height, width), labels[split])
-        for split, part in parts.items()
-    }
-    return load_arrays(found, Names(source="huggingface", label=conf.label), conf, conf.task)
+    labels = {split: table[conf.label].to_numpy() for split, table in labelled(parts, conf, others=()).items()}
+    return load_hub_images(parts, _image_column(parts["train"], conf), labels, conf)
 
 
 def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader:
-    from rtrain.datasets.arrays.predict_rows import open_array_rows
-    from rtrain.datasets.base import check_kind
+    from rtrain.datasets.hub.images import open_hub_images
 
-    shape = tuple(encoding.get("input_shape", ()))
-    check_kind(len(shape) == 3, "images")
     names = encoding.get("label_names")
-    labels = {split: named_labels(part, conf, names, alone=True) for split, part in parts.items()}
-    found = [_image_arrays(part, split, conf, shape, labels[split]) for split, part in parts.items()]
-    return open_array_rows(found, encoding)
+    tables = {split: named_labels(part, conf, names, alone=True) for split, part in parts.items()}
+    labels = {split: one[conf.label].to_numpy() for split, one in tables.items() if conf.label in one.column_names}
+    return open_hub_images(parts, _image_column(next(iter(parts.values())), conf), labels, conf, encoding)
 
 
 def _image_column(part: Any, conf: HuggingfaceConf) -> str:
     import datasets
 
     return conf.input or next(name for name, kind in part.features.items() if isinstance(kind, datasets.Image))
-
-
-def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int, ...], labels: Any) -> Arrays:
-    """Return the images of a split as (rows, *shape), channels first, and the labels if there are some."""
-    from rtrain.datasets.arrays.load import Arrays
-
-    x = _pixels(part, _image_column(part, conf), shape, conf)
-    y = labels[conf.label].to_numpy() if conf.label in labels.column_names else None
-    return Arrays(where=f"{conf.path} ({split})", x=x, y=y)
-
-
-def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceConf) -> np.ndarray:
-    """Return the images of a column, (rows, channels, height, width) uint8."""
-    import numpy as np
-
-    from rtrain.datasets.images.pixels import pixels
-
-    x = np.empty((len(part), *shape), np.uint8)
-    for row in range(len(part)):
-        where = f"{conf.path}: row {row + 1} of '{column}'"
-        try:
-            image = part[row][column]
-        except (OSError, ValueError) as error:
-            raise DatasetError(f"{where}: can't be read as an image ({error}).") from error
-        if image is None:
-            raise DatasetError(f"{where} has no image.", "Remove such rows.")
-        x[row] = pixels(image, (shape[1], shape[2]), shape[0], where)
-    return x
 
 
 def _named(dataset: Dataset, kind: Any) -> Dataset:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
-from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, check_kind
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import TablePath
 from rtrain.errors import DatasetError
 
@@ -65,16 +65,14 @@ class Numpy(Source):
         }
         size = sum(part.x.nbytes for part in parts.values())
         choice = choose_memory(conf.memory, size)
+        names = Names(source="numpy", label=conf.y, features=_features(parts["train"].x))
         if choice.memory == "resident" or not all(one.path.is_dir() for one in found.values()):
             if conf.memory == "stream":
                 message = "dataset.memory=stream: arrays in a .npz file can't be mapped."
                 raise DatasetError(message, "Save them as .npy files in a folder: numpy.save('folder/x.npy', x).")
             resident = {split: replace(part, x=_held(part.x)) for split, part in parts.items()}
-            names = Names(source="numpy", label=conf.y, features=_features(parts["train"].x))
-            return load_arrays(resident, names, conf, conf.task)
-        return _mapped(
-            {split: str(one.path / f"{one.x}.npy") for split, one in found.items()}, parts, conf, choice.reason
-        )
+            return load_arrays(resident, names, conf, conf.task, choice.reason)
+        return _mapped(found, parts, names, conf, choice.reason)
 
     def open_rows(self, conf: NumpyConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all arrays at ``path``; the targets may be missing."""
@@ -163,47 +161,24 @@ def _features(x: np.ndarray) -> tuple[str, ...]:
     return feature_names(x.shape[1]) if x.ndim == 2 else ()
 
 
-def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyConf, reason: str) -> Dataset:
-    import numpy as np
-
+def _mapped(
+    found: Mapping[str, Pair], parts: Mapping[str, Arrays], names: Names, conf: NumpyConf, reason: str
+) -> Dataset:
+    from rtrain.datasets.arrays.mapped import mapped_dataset
     from rtrain.datasets.arrays.memmap import MappedArrays
     from rtrain.datasets.files import files_fingerprint
-    from rtrain.datasets.mean_std import given_statistics
-    from rtrain.datasets.splitting.shares import split_parts
 
-    labels = scanned(parts, conf.y, conf.task)
-    rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
-    chosen = split_parts(rows, conf, stratify=labels.classes is not None)
-    splits = {
-        split: MappedArrays(paths.get(split, paths["train"]), part["row"], part["y"]) for split, part in chosen.items()
-    }
-    example = splits["train"].x(np.arange(1))
-    statistics = given_statistics(conf.normalize, example.shape[1])
-    missing: tuple[str, ...] = ()
-    if statistics is None:
-        moments = splits["train"].moments(STATISTICS_ROWS)
-        statistics, missing = (moments.mean, moments.std), moments.missing(_features(example))
-    info = DatasetInfo(
-        name="numpy",
-        task=labels.task,
-        input_shape=example.shape[1:],
-        dtype=str(example.dtype),
-        num_classes=labels.num_classes,
-        class_names=labels.class_names,
-        feature_names=_features(example),
-        num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint=files_fingerprint(Path(path) for path in paths.values()),
-        missing=missing,
-        target_dtype=labels.targets.dtype,
-        merged_targets=labels.targets.merged,
-        memory="stream",
-        memory_reason=f"{reason}; mapped from disk",
-        mean=statistics[0],
-        std=statistics[1],
+    paths = {split: one.path / f"{one.x}.npy" for split, one in found.items()}
+    return mapped_dataset(
+        parts,
+        names,
+        conf,
+        conf.task,
+        lambda split, rows, y: MappedArrays(str(paths[split]), rows, y),
+        statistics_rows=STATISTICS_ROWS,
+        reason=reason,
+        fingerprint=files_fingerprint(paths.values()),
     )
-    shape = list(info.input_shape)
-    encoding = {"task": labels.task, "label": conf.y, **labels.encoding, "input_shape": shape, "dtype": info.dtype}
-    return Dataset(info, splits, encoding)
 
 
 @dataclass(frozen=True)

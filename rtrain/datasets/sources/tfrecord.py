@@ -156,7 +156,7 @@ def _arrays(
 ) -> Arrays:
     import numpy as np
 
-    from rtrain.datasets.images.load import ImageReader
+    from rtrain.datasets.images.decoded import ImageReader
 
     where = str(rows[0][0])
     x: np.ndarray

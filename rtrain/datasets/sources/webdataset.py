@@ -102,7 +102,7 @@ class _Rows:
 
     def x(self, sample: Sample, file: Path) -> np.ndarray:
         """Return the input of a row."""
-        from rtrain.datasets.images.load import ImageReader
+        from rtrain.datasets.images.decoded import ImageReader
 
         where = _where(file, sample)
         if self.ending not in sample:

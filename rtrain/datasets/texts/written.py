@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.files import files_fingerprint
+from rtrain.datasets.on_disk.arrow_column import ArrowColumn, mapped_table
 from rtrain.datasets.on_disk.made_once import identity, made_once, not_written
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.texts.conf import TextConf
-from rtrain.datasets.texts.mapped import TextFiles, mapped_table
+from rtrain.datasets.texts.mapped import TextFiles
 from rtrain.datasets.texts.read import Texts
 
 if TYPE_CHECKING:
@@ -117,4 +118,4 @@ def _opened(folder: Path, fingerprint: str, identity: str) -> TextFiles:
             kept = {name.removeprefix(KEPT): part[name] for name in part.column_names if name.startswith(KEPT)}
             texts.append(Texts(where, np.arange(first, first + count), labels, kept))
             first += count
-    return TextFiles(tuple(files), TEXT, texts, fingerprint, identity)
+    return TextFiles(ArrowColumn(tuple(files), TEXT), texts, fingerprint, identity)

@@ -5,7 +5,7 @@ import pytest
 from image_files import write_images
 
 from rtrain.datasets.base import EpochPlan
-from rtrain.datasets.images.load import AHEAD_BYTES
+from rtrain.datasets.images import decoded
 
 
 def test_rows_are_the_pixels_of_the_files(load, tmp_path):
@@ -41,7 +41,7 @@ def test_large_images_wait_for_the_trainer_in_bounded_memory(load, tmp_path, mon
     read = []
     image = type(split.reader).image
     monkeypatch.setattr(type(split.reader), "image", lambda self, file: (read.append(file), image(self, file))[1])
-    monkeypatch.setattr(split, "row_bytes", AHEAD_BYTES // 5)
+    monkeypatch.setattr(decoded, "AHEAD_BYTES", 5 * split.row_bytes)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     steps = split.steps(EpochPlan(rank=0, world_size=1, global_batch_size=40, seed=0))
     _, images, _ = next(steps)

@@ -1,6 +1,7 @@
 """Images that keep their sizes until a transform: read, trained on and predicted, by this process and by others."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from torch_runs import EXACT, make_conf
 import rtrain
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import EpochPlan, objects
-from rtrain.datasets.conf import SplitConf
+from rtrain.datasets.conf import SplitConf, TableSplitConf
 from rtrain.datasets.images.conf import ImagesConf
 from rtrain.datasets.registry import load_source
+from rtrain.datasets.sources.huggingface import HuggingfaceConf
 from rtrain.errors import ConfigError
 from rtrain.trainers.torch.config import LoaderConf
 from rtrain.trainers.torch.inputs.transforms import num_processes, open_loader
@@ -30,11 +32,25 @@ def load(folder, **keys):
     return load_source("images").load(ImagesConf(path=str(folder), **keys))
 
 
-@pytest.fixture
-def images(tmp_path):
+@pytest.fixture(params=["images", "huggingface"])
+def images(tmp_path, request):
     """The dataset of such images."""
-    write_images(tmp_path / "images")
-    return load(tmp_path / "images", image_size="original", split=SplitConf(val=0.2))
+    files = write_images(tmp_path / "images")
+    if request.param == "images":
+        return load(tmp_path / "images", image_size="original", split=SplitConf(val=0.2))
+    saved = pytest.importorskip("datasets").Dataset
+    rows = [{"bytes": Path(file).read_bytes(), "path": None} for file in files]
+    columns = {"image": rows, "label": [Path(file).parent.name for file in files]}
+    saved.from_dict(columns, features=features()).save_to_disk(str(tmp_path / "saved"))
+    conf = HuggingfaceConf(path=str(tmp_path / "saved"), image_size="original", split=TableSplitConf(val=0.2))
+    return load_source("huggingface").load(conf)
+
+
+def features():
+    """Return the columns of a data set of images."""
+    from datasets import Features, Image, Value
+
+    return Features(image=Image(), label=Value("string"))
 
 
 def steps_of(dataset, num_workers, split="train", world_size=1, rank=0, **keys):

@@ -1,0 +1,95 @@
+"""From targets in memory and inputs that stay in files to a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from rtrain.datasets.arrays.load import Arrays, Names, scanned, targets
+from rtrain.datasets.base import Dataset, DatasetInfo
+from rtrain.datasets.conf import RowsConf
+from rtrain.datasets.mean_std import Moments, given_statistics
+from rtrain.datasets.on_disk.mapped_split import MappedSplit
+from rtrain.datasets.splitting.shares import split_parts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MakeSplit: TypeAlias = "Callable[[str, np.ndarray, np.ndarray], MappedSplit]"
+"""Makes a split of the name of the part that has its rows, their numbers there, and their targets."""
+
+
+def mapped_dataset(
+    parts: Mapping[str, Arrays],
+    names: Names,
+    conf: RowsConf,
+    task: str,
+    make: MakeSplit,
+    *,
+    statistics_rows: int,
+    reason: str,
+    fingerprint: str,
+) -> Dataset:
+    """Return the dataset of ``parts``, by split, split and normalized as ``conf`` says.
+
+    Args:
+        parts: The targets; of the inputs, only their number is asked for.
+        names: What things are called.
+        conf: What the config says.
+        task: What to learn; auto: by the targets.
+        make: Makes the splits.
+        statistics_rows: Rows of train that ``normalize: true`` looks at.
+        reason: Why the rows are not in memory.
+        fingerprint: Of the files.
+
+    Raises:
+        DatasetError: The targets can't be learned from, or an input can't be read.
+    """
+    import numpy as np
+
+    labels = scanned(parts, names.label, task)
+    rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
+    chosen = split_parts(rows, conf, stratify=labels.classes is not None)
+    splits = {
+        split: make(split if split in parts else "train", part["row"], part["y"]) for split, part in chosen.items()
+    }
+    example = splits["train"].columns(np.arange(1))["x"]
+    first = example[0]
+    statistics = given_statistics(conf.normalize, len(first))
+    missing: tuple[str, ...] = ()
+    if statistics is None:
+        moments = _moments(splits["train"], statistics_rows)
+        statistics, missing = (moments.mean, moments.std), moments.missing(names.features)
+    info = DatasetInfo(
+        name=names.source,
+        task=labels.task,
+        input_shape=first.shape,
+        dtype=str(first.dtype),
+        original_sizes=example.dtype == object,
+        num_classes=labels.num_classes,
+        class_names=labels.class_names,
+        feature_names=names.features,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint=fingerprint,
+        missing=missing,
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
+        memory="stream",
+        memory_reason=f"{reason}; mapped from disk",
+        mean=statistics[0],
+        std=statistics[1],
+    )
+    shape = list(info.input_shape)
+    encoding = {"task": labels.task, "label": names.label, **labels.encoding, "input_shape": shape, "dtype": info.dtype}
+    return Dataset(info, splits, encoding)
+
+
+def _moments(split: MappedSplit, max_rows: int) -> Moments:
+    """Return mean and standard deviation of ``max_rows`` rows, evenly spread."""
+    import numpy as np
+
+    moments = Moments()
+    chosen = np.arange(0, split.num_rows, max(1, -(-split.num_rows // max_rows)))
+    for start in range(0, len(chosen), split.chunk_rows):
+        moments.add(split.columns(chosen[start : start + split.chunk_rows])["x"])
+    return moments
