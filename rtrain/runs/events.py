@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -81,14 +81,6 @@ def events_file(folder: Path) -> Path:
     return folder / FILE_NAME
 
 
-def write_events(path: Path, events: Iterable[Event]) -> None:
-    """Write a file of events."""
-    log = EventLog(path)
-    for event in events:
-        log.append(event)
-    log.close()
-
-
 def read_events(path: Path) -> Iterator[Event]:
     """Yield the events of a finished or running run, oldest first, each step as it was trained last.
 
@@ -121,9 +113,9 @@ def event_line(event: Event) -> str:
     Raises:
         TrainingError: It is longer than what is read back.
     """
-    facts = asdict(event)
-    if not event.values:
-        del facts["values"]
+    facts = {"step": event.step, "epoch": event.epoch, "time": event.time, "metrics": event.metrics}
+    if event.values:
+        facts["values"] = event.values
     line = to_json(facts) + "\n"
     if len(line) > LINE_BYTES:  # JSON escapes what is not ASCII
         raise TrainingError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,11 +11,12 @@ from typing import Any
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
-from rtrain.runs.events import Event, events_file, write_events
+from rtrain.runs.events import events_file
 from rtrain.runs.records import CheckpointRecord, RunRecord
 from rtrain.trainers.async_writer import AsyncWriter, in_turn
 from rtrain.trainers.sharded_checkpoint import CheckpointGroup, write_shards
 from rtrain.trainers.trained import CheckpointMetadata
+from rtrain.trainers.unsaved_events import UnsavedEvents
 
 
 @dataclass(kw_only=True)
@@ -35,8 +36,7 @@ class CheckpointWriter:
     thread: AsyncWriter = field(default_factory=AsyncWriter)
     group: CheckpointGroup | None = None
     """All ranks, where each of them writes a part of each checkpoint; the loop sets it."""
-    unsaved: list[Event] = field(default_factory=list)
-    """What was reported since the last checkpoint."""
+    unsaved: UnsavedEvents = field(default_factory=UnsavedEvents)
 
     def save(self, snapshot: Callable[[], Writer], *, step: int, epoch: int, **facts: Any) -> None:
         """Write a checkpoint; see ``Worker.save_checkpoint``."""
@@ -46,10 +46,16 @@ class CheckpointWriter:
         target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
         if self._is_there(target):
             return
-        rest = [partial(self._write_rest, events=self._take_unsaved())] if self.rank == 0 else []
+        reported = self.unsaved.end
+        rest = [partial(self._write_rest, reported=reported)] if self.rank == 0 else []
         write = in_turn(snapshot(), *rest)
         facts = {"step": step, "epoch": epoch, **facts, "metrics": dict(facts["metrics"])}
-        self.thread.start(lambda: self._write(target, write, facts), beside=self.beside)
+
+        def finish() -> None:
+            self._write(target, write, facts)
+            self.unsaved.drop(reported)
+
+        self.thread.start(finish, beside=self.beside)
 
     def note_score(self, *, step: int, epoch: int, **facts: Any) -> None:
         """Note how good a checkpoint is that was written before its step was evaluated; on rank 0."""
@@ -90,14 +96,10 @@ class CheckpointWriter:
         if entry is not None:
             self.tell(entry)
 
-    def _take_unsaved(self) -> list[Event]:
-        taken, self.unsaved[:] = self.unsaved[:], []
-        return taken
-
-    def _write_rest(self, folder: Path, events: Iterable[Event]) -> None:
+    def _write_rest(self, folder: Path, reported: int) -> None:
         """Write the metadata of the checkpoint, and what was reported since the previous one.
 
         The driver may be killed before it receives those reports.
         """
         self.about.write(folder)
-        write_events(events_file(folder), events)
+        self.unsaved.write(events_file(folder), reported)

@@ -104,9 +104,9 @@ class Worker:
         if self.rank == 0:
             numbers = {self.redact(name): float(value) for name, value in metrics.items()}
             event = Event.at(time.time(), step=step, epoch=epoch, metrics=numbers, values=values)
-            event_line(event)  # one that is too long fails here, where it is reported
+            line = event_line(event)  # one that is too long fails here, where it is reported
             self.channel.send(event)
-            self.checkpoints.unsaved.append(event)
+            self.checkpoints.unsaved.add(line)
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
         """Tell the display how far the run is, and the watchdog that it gets on; every rank calls it.

@@ -7,11 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_runs import write_events
 
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.runs import events as module
-from rtrain.runs.events import Event, EventLog, damaged_lines, newest_first, read_events, write_events
+from rtrain.runs.events import Event, EventLog, damaged_lines, newest_first, read_events
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import AttemptRecord

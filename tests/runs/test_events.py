@@ -91,7 +91,8 @@ def test_a_report_that_is_too_long_fails_where_it_is_made(tmp_path, report):
     worker = make_worker(tmp_path, None, None, channel=channel)
     with pytest.raises(TrainingError, match="the report of step 7 takes"):
         worker.report(step=7, epoch=0, **report)
-    assert channel.events == worker.checkpoints.unsaved == []
+    assert channel.events == []
+    assert worker.checkpoints.unsaved.end == 0
 
 
 def test_a_copy_by_hard_links_stays_as_it_was(tmp_path):

@@ -3,10 +3,11 @@ import os
 from pathlib import Path
 
 import pytest
+from made_runs import write_events
 from pydantic import TypeAdapter
 
 from rtrain.errors import RtrainError
-from rtrain.runs.events import Event, EventLog, read_events, write_events
+from rtrain.runs.events import Event, EventLog, read_events
 from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.recorder import Recorder

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_runs import write_events
 from small_run import SmallRun
 from strange import KINDS, guarded, put_strange
 
 from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
-from rtrain.runs.events import Event, read_events, write_events
+from rtrain.runs.events import Event, read_events
 from rtrain.runs.signature import with_signature
 from rtrain.storage.fetching import fetch_run, is_alive, stored_run
 from rtrain.storage.folders import DiskFolder, read

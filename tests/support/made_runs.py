@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rtrain.runs.events import Event, event_line
+from rtrain.runs.events import Event, EventLog
 from rtrain.testing.workers import make_manifest
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -75,8 +76,16 @@ def write_run(
         Event(step=10 * number, epoch=number, time=(started + timedelta(minutes=number)).isoformat(), metrics=one)
         for number, one in enumerate(({"val/loss": loss} for loss in losses), 1)
     ]
-    (folder / "events.jsonl").write_text("".join(map(event_line, events)))
+    write_events(folder / "events.jsonl", events)
     return folder
+
+
+def write_events(path: Path, events: Iterable[Event]) -> None:
+    """Add events to a file."""
+    log = EventLog(path)
+    for event in events:
+        log.append(event)
+    log.close()
 
 
 def add_checkpoint(folder: Path, step: int = 10, size: int = 1000) -> Path:

@@ -4,8 +4,9 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from made_runs import write_events
 
-from rtrain.runs.events import Event, events_file, write_events
+from rtrain.runs.events import Event, events_file
 from rtrain.schedulers.base import SchedulerConf
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.sweep_record import SweepRecord

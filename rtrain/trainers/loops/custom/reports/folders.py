@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ray.train import Checkpoint
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, writing
-from rtrain.runs.events import Event, events_file, write_events
+from rtrain.runs.events import events_file
 from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.loops.custom.reports.copying import copy_files
 
@@ -120,14 +120,12 @@ class Upload:
                 if not self.staging.exists():
                     raise
 
-    def complete(
-        self, facts: Mapping[str, Any], events: Iterable[Event], writer: CheckpointWriter
-    ) -> dict[str, Any] | None:
+    def complete(self, facts: Mapping[str, Any], reported: int, writer: CheckpointWriter) -> dict[str, Any] | None:
         """Give the folder its name when all ranks have copied, and return its record; None if none had a checkpoint.
 
         Args:
             facts: The fields of the record other than the files.
-            events: What was reported since the checkpoint before; they are kept in the folder.
+            reported: The end of the writer's unsaved events when the checkpoint was reported: the folder keeps them.
             writer: Writes ``about.json`` of the run's checkpoints, and signs their files.
 
         Raises:
@@ -136,9 +134,7 @@ class Upload:
         if not self.staging.exists():
             return None
         with writing(self.target, self.staging):
-            events = list(events)
-            if events:
-                write_events(events_file(self.staging), events)
+            writer.unsaved.write(events_file(self.staging), reported)
             writer.about.write(self.staging)
             if self.target.exists() and not (self.target / RECORD_NAME).exists():
                 shutil.rmtree(self.target)

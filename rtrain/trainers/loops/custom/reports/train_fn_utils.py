@@ -199,14 +199,16 @@ class _Reports(TrainFnUtils):
     def _recorded(self, upload: Upload, parts: Parts, validation: Validation | None) -> Step:
         """Record a report of rank 0, and return what completes its checkpoint, after which it may be validated."""
         facts = {**self._log.record(*parts), **(validation.pending() if validation is not None else {})}
-        # In process, the driver has written the events already.
-        events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
+        unsaved = self.worker.checkpoints.unsaved
+        reported = unsaved.end
+        if self.worker.in_process:
+            unsaved.drop(reported)  # the driver has written them
 
         def complete() -> Step | None:
-            record = upload.complete(facts, events, self.worker.checkpoints)
+            record = upload.complete(facts, reported, self.worker.checkpoints)
             if record is None:
                 return None
-            del self.worker.checkpoints.unsaved[: len(events)]
+            unsaved.drop(reported)
             self.worker.checkpoints.tell(record)
             return None if validation is None else partial(self._validate, upload.target, record, validation)
 

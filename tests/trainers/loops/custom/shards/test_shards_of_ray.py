@@ -7,11 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from PIL import Image
 from ray.data.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
 from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, set_train_fn_utils
 
 from rtrain.datasets.arrays.memmap import MappedArrays
 from rtrain.datasets.base import ResidentSplit, concatenated
+from rtrain.datasets.hub.files import arrow_column
+from rtrain.datasets.hub.images import HubImages, MappedImages
+from rtrain.datasets.images.decoded import ImageReader
+from rtrain.datasets.on_disk.arrow_column import ArrowColumn
 from rtrain.datasets.texts.mapped import MappedTexts
 from rtrain.datasets.whole.splits import HeldTable
 from rtrain.testing.small_data import small_dataset
@@ -76,7 +81,9 @@ def mapped_texts(folder):
     with pa.ipc.new_stream(str(folder / "x.arrow"), pa.schema({"text": pa.string()})) as writer:
         for number in range(5):
             writer.write_table(pa.table({"text": [f"text {number}.{row}" for row in range(10)]}))
-    return MappedTexts((str(folder / "x.arrow"),), "text", np.arange(49, 0, -2), np.arange(25) % 3, "those")
+    return MappedTexts(
+        ArrowColumn((str(folder / "x.arrow"),), "text"), np.arange(49, 0, -2), np.arange(25) % 3, "those"
+    )
 
 
 def mapped_arrays(folder):
@@ -84,7 +91,18 @@ def mapped_arrays(folder):
     return MappedArrays(str(folder / "x.npy"), np.arange(49, 0, -2), np.arange(25) % 3)
 
 
-@pytest.mark.parametrize("make", [mapped_texts, mapped_arrays])
+def mapped_images(folder):
+    datasets = pytest.importorskip("datasets")
+    images = [Image.new("RGB", (4, 3), (row, 0, 0)) for row in range(50)]
+    part = datasets.Dataset.from_dict({"image": images})
+    part.save_to_disk(str(folder / "x"))
+    column = arrow_column(datasets.load_from_disk(str(folder / "x")), "image")
+    return MappedImages(
+        HubImages(column, datasets.Image(), "x"), ImageReader(3, 4, 3), np.arange(49, 0, -2), np.arange(25) % 3
+    )
+
+
+@pytest.mark.parametrize("make", [mapped_texts, mapped_arrays, mapped_images])
 def test_rows_that_stay_on_disk_are_those_of_a_split_in_memory(tmp_path, make):
     from rtrain.datasets.ray_data import dataset_of
 
