@@ -56,7 +56,7 @@ def pixels(image: Image, size: tuple[int, int] | None, channels: int, where: str
         DatasetError: It is a broken one, or its values have no agreed black and white.
     """
     with _named(where):
-        return _values(_bytes(image, where).convert(_mode(channels)), size)
+        return _values(_as(_mode(channels), _bytes(image, where)), size)
 
 
 def _values(image: Image, size: tuple[int, int] | None) -> np.ndarray:
@@ -99,7 +99,12 @@ def _bytes(image: Image, where: str) -> Image:
             "Convert it to 8 or 16 bits, or give its values as an array: dataset=numpy",
         )
     unmultiplied = image.convert(image.mode.upper()) if image.mode in ("La", "RGBa") else image
-    return unmultiplied if image.mode in ("1", "L", "P") else unmultiplied.convert("RGB")
+    return unmultiplied if image.mode in ("1", "L", "P") else _as("RGB", unmultiplied)
+
+
+def _as(mode: str, image: Image) -> Image:
+    """Return the image in a mode of Pillow, whose own conversion copies one that has it already."""
+    return image if image.mode == mode else image.convert(mode)
 
 
 def _mode(channels: int) -> str:

@@ -64,7 +64,7 @@ class RowTransform:
         row = row if isinstance(row, Tensor) else as_tensor(row)
         if not self._steps:
             return row
-        row = row.float() / 255 if row.dtype == torch.uint8 else row
+        row = row.float().div_(255) if row.dtype == torch.uint8 else row
         torch.default_generator.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import torch
@@ -14,10 +15,19 @@ from rtrain.trainers.loops.auto import standardization, standardized
 
 def as_tensor(values: np.ndarray) -> Tensor:
     """Return ``values`` as a tensor of the same memory."""
+    if not values.flags.writeable:
+        _let_torch_warn()
+    return torch.from_numpy(values)
+
+
+@cache
+def _let_torch_warn() -> None:
+    """Let torch warn unseen of arrays that are read-only, which it does once: nothing here writes to them."""
+    values = np.zeros(1)
+    values.flags.writeable = False
     with warnings.catch_warnings():
-        # Arrays in shared memory are read-only, of which torch warns; nothing here writes to them.
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(values)
+        warnings.simplefilter("ignore")
+        torch.from_numpy(values)
 
 
 def target_tensor(values: np.ndarray) -> Tensor:
