@@ -8,6 +8,7 @@ import signal
 import sys
 
 from rtrain.cli.interrupt import INTERRUPTED, Interrupt
+from rtrain.process.huge_pages import use_huge_pages
 from rtrain.process.quick_end import end_quickly
 from rtrain.process.quick_imports import search_less
 
@@ -44,6 +45,7 @@ def main_in_seat() -> int:
 def _begun() -> Interrupt:
     search_less()
     end_quickly()
+    use_huge_pages()
     interrupt = Interrupt()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt.receive)
