@@ -51,7 +51,9 @@ class Predictor(BatchPredictor):
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Compute some rows."""
         raw = x if x.dtype == object else as_tensor(np.ascontiguousarray(x))
-        rows = self._inputs.ready(self._inputs.place(raw if self._transform is None else self._transform(raw)))
+        if self._transform is not None:
+            raw = self._transform(raw, np.zeros(len(raw), np.uint32))
+        rows = self._inputs.ready(self._inputs.place(raw))
         with autocast(self._precision, self._device):
             output: Tensor = self.model(rows)
         if self.info.task in CLASSES:

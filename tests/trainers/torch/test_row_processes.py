@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import starmap
 from types import ModuleType
 
 import numpy as np
@@ -58,7 +59,13 @@ def own_code(monkeypatch):
     def die(row):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    for function in (draw, fail, shout, die):
+    def grow(row):
+        return row.expand(1, 2 + int(row[0, 0, 0]), 2)
+
+    def widen(row):
+        return row.double() if row[0, 0, 0] else row
+
+    for function in (draw, fail, shout, die, grow, widen):
         function.__module__ = "row_code"
         setattr(module, function.__name__, function)
     monkeypatch.setitem(sys.modules, "row_code", module)
@@ -89,6 +96,17 @@ def test_batches_come_in_their_order_with_the_random_numbers_of_their_rows(own_c
         found = list(processes(work()))
         assert len(found) == 7
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize(("name", "other"), [("grow", r"float32 of shape \(1, 3, 2\)"), ("widen", "float64 of shape")])
+def test_rows_that_make_no_batch_are_told_by_two_that_differ(own_code, name, other, num_workers):
+    transform = transform_by(name)
+    work = torch.tensor([0.0, 0.0, 1.0]).reshape(3, 1, 1, 1).expand(3, 1, 1, 2), np.arange(3)
+    prepared = RowProcesses(transform, "trainer.transform", 1, 2)([work]) if num_workers else starmap(transform, [work])
+    message = rf"trainer\.transform: its rows differ: float32 of shape \(1, \d, 2\), and {other}"
+    with pytest.raises(ConfigError, match=message):
+        next(iter(prepared))
 
 
 def test_a_pass_may_be_left_and_the_next_one_begins_at_its_first_batch(own_code):

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from rtrain.config.targets.importing import raised_at
 from rtrain.errors import RtrainError, TrainingError, first_line
 
-Work = tuple[Any, np.ndarray | None]
+Work = tuple[Any, np.ndarray]
 """The rows of a batch, or their numbers; and the seed of each one's random numbers, as ``RowTransform`` takes them."""
 
 

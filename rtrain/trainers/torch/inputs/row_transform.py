@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
+from torch.utils.data import get_worker_info
 
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
@@ -37,28 +37,30 @@ class RowTransform:
         self.where = where
         self._steps = [_step(node, f"{where}[{place}]", builder) for place, node in enumerate(nodes)]
 
-    def __call__(self, x: Iterable[Tensor | np.ndarray], seeds: np.ndarray | None = None) -> Tensor:
+    def __call__(self, x: Iterable[Tensor | np.ndarray], seeds: np.ndarray) -> Tensor:
         """Return the transformed rows.
 
         Args:
             x: Rows on the CPU, taken one by one; uint8 becomes float32 from 0 to 1 before, if there are callables.
-            seeds: (rows,) uint32, of each row's random numbers; None: the same ones for every row.
+            seeds: (rows,) uint32, of each row's random numbers.
 
         Raises:
-            ConfigError: A result is not a tensor or array, or rows differ in shape; names the key.
+            ConfigError: A result is not a tensor or array, or rows differ in shape or type; names the key.
         """
+        found = torch.zeros(0)
         with torch.no_grad(), kept_random_numbers(), torch.random.fork_rng(devices=[]):
-            found = [self._row(row, 0 if seeds is None else int(seeds[place])) for place, row in enumerate(x)]
-        try:
-            # In a process of a loader, this puts the rows where the other one reads them: a copy of them less.
-            return default_collate(found) if found else torch.zeros(0)
-        except RuntimeError as error:
-            raise ConfigError(f"{self.where}: its rows have different shapes: {error}") from error
+            for place, (one, seed) in enumerate(zip(x, seeds.tolist(), strict=True)):
+                row = self._row(one, seed)
+                found = found if place else _unfilled(row, len(seeds))
+                if (row.shape, row.dtype) != (found.shape[1:], found.dtype):
+                    raise ConfigError(f"{self.where}: its rows differ: {_told(found[0])}, and {_told(row)}.")
+                found[place].copy_(row)  # while the processor has it at hand
+        return found
 
     def shape(self, info: DatasetInfo) -> tuple[int, ...]:
         """Return the shape of a row that comes out."""
         kind = torch.from_numpy(np.zeros(0, info.dtype)).dtype
-        return tuple(self(torch.zeros((1, *info.input_shape), dtype=kind)).shape[1:])
+        return tuple(self(torch.zeros((1, *info.input_shape), dtype=kind), np.zeros(1, np.uint32)).shape[1:])
 
     def _row(self, row: Tensor | np.ndarray, seed: int) -> Tensor:
         row = row if isinstance(row, Tensor) else as_tensor(row)
@@ -73,6 +75,19 @@ class RowTransform:
         if not isinstance(row, Tensor | np.ndarray):
             raise ConfigError(f"{self.where} returns a {type(row).__name__} for a row, not a tensor.")
         return torch.as_tensor(row)
+
+
+def _unfilled(row: Tensor, count: int) -> Tensor:
+    """Return memory for so many rows; in a process of a loader it is shared with the one that takes them."""
+    shape = (count, *row.shape)
+    if get_worker_info() is None:
+        return torch.empty(shape, dtype=row.dtype)
+    memory: Any = torch.UntypedStorage
+    return torch.empty(0, dtype=row.dtype).set_(memory._new_shared(count * row.nbytes)).view(shape)
+
+
+def _told(row: Tensor) -> str:
+    return f"{str(row.dtype).removeprefix('torch.')} of shape {tuple(row.shape)}"
 
 
 def _step(node: Mapping[str, Any], where: str, builder: Builder) -> Callable[[Any], Any]:

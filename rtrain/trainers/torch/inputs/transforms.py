@@ -76,7 +76,8 @@ class RowwiseLoader(TensorLoader):
         start = plan.skip_rows
         for x, batch in self._read(plan):
             own = slice(*(start + border for border in share_of(batch.num_global, plan.rank, plan.world_size)))
-            seeds = _seeds((plan.seed, plan.epoch), np.arange(own.start, own.stop)) if self._is_random else None
+            places = np.arange(own.start, own.stop)
+            seeds = _seeds((plan.seed, plan.epoch), places) if self._is_random else np.zeros(len(places), np.uint32)
             start += batch.num_global
             batches.append(batch)
             yield x, seeds
@@ -104,7 +105,7 @@ class RowwiseLoader(TensorLoader):
         return RowProcesses(prepare, self._transform.where, self._num_processes, self._prefetch)
 
 
-def _prepare(transform: RowTransform, split: IndexedSplit | None, x: Any, seeds: np.ndarray | None) -> Tensor:
+def _prepare(transform: RowTransform, split: IndexedSplit | None, x: Any, seeds: np.ndarray) -> Tensor:
     """Return transformed rows; of a ``split``, ``x`` has their numbers."""
     return transform(x if split is None else split.inputs(x), seeds)
 
