@@ -21,7 +21,7 @@ class UnsavedEvents:
     """Lines of ``events.jsonl``, in order, in bounded memory; safe to call from several threads."""
 
     end: int = 0
-    """Bytes of all lines that ever came: what ``write`` and ``drop`` are told to take all that there is now."""
+    """Bytes of all lines so far: ``write`` and ``drop`` get it to take the lines that there are now."""
     _first: int = 0
     """Bytes of those that were dropped."""
     _file: IO[bytes] = field(default_factory=partial(SpooledTemporaryFile, HELD_BYTES))

@@ -63,7 +63,7 @@ def load_arrays(
 
     Args:
         parts: The rows.
-        names: What things are called.
+        names: Names of the source, the label and the classes.
         conf: What the config says.
         task: What to learn; auto: by the targets.
         reason: Why the rows are in memory; None: the source knows no other way.

@@ -34,7 +34,7 @@ def mapped_dataset(
 
     Args:
         parts: The targets; of the inputs, only their number is asked for.
-        names: What things are called.
+        names: Names of the source, the label and the classes.
         conf: What the config says.
         task: What to learn; auto: by the targets.
         make: Makes the splits.
