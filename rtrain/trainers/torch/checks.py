@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from rtrain.datasets.base import DatasetInfo
@@ -24,7 +23,7 @@ from rtrain.trainers.loops.callbacks.build import check_trainer_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.number_ranges import check_numbers
-from rtrain.trainers.torch.build import auto_lengths, build_loss, build_outline, schedule_length, watches_metric
+from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import check_transforms
 from rtrain.trainers.torch.losses.metrics import directions as metric_directions
@@ -45,7 +44,6 @@ def check_conf(job: Job) -> None:
     seen = check_transforms(conf, info, job.builder)
     _check_targets(conf, seen, job)
     _check_device(conf, job)
-    _check_channels(conf, seen, job)
     _check_watched(conf, info, job)
     check_trainer_callbacks(conf.callbacks, job.builder)
     check_strategy(conf, seen, job)
@@ -126,17 +124,6 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
             f"trainer.scheduler.mode={said}: the schedule watches {watched.name}, for which a "
             f"{'smaller' if watched.mode == 'min' else 'larger'} value is better.",
             "Remove the mode, or watch another metric: run.checkpoint.best.monitor=...",
-        )
-
-
-def _check_channels(conf: Conf, info: DatasetInfo, job: Job) -> None:
-    """Refuse the memory format of images for a model that has no weights for them: it makes rows flat."""
-    model = build_outline(conf, info, job.builder) if conf.channels_last else None
-    if model is not None and not any(is_lazy(weight) or weight.dim() == 4 for weight in model.parameters()):
-        raise TargetError(
-            "trainer.channels_last",
-            f"has no effect: {conf.model['_target_']} has no convolutions",
-            "Leave it out, or use an image model: trainer/model=resnet",
         )
 
 

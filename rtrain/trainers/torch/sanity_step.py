@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
 from rtrain.datasets.base import EpochPlan, ResidentSplit
+from rtrain.errors import TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.sanity_check import is_at_hand, tried, try_rows
 from rtrain.trainers.sanity_worker import sanity_worker
@@ -53,6 +56,7 @@ def _try(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
         info = transformed_info(worker.conf, worker.dataset.info, worker.builder)
         with torch.device("meta"):
             model = build_model(worker.conf.model, info, worker.builder)
+        _check_channels(worker.conf, model)
         try_outline(model, worker)
 
 
@@ -71,6 +75,7 @@ def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
     small.dataset = replace(worker.dataset, splits={**worker.dataset.splits, "train": rows})
     ranks = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
     learner = TorchLearner(small, DDP(small.conf, ranks))
+    _check_channels(conf, learner.state.model)
     plan = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
     step = next(iter(learner.open_loader(rows, info, ranks).steps(plan)))
     _try_loss_and_metrics(learner, step, small)
@@ -78,6 +83,16 @@ def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
         learner.train_step(step, 0)
     if 1 in _sizes(worker, num_ranks) and is_at_hand(train) and not (conf.sync_batchnorm and num_ranks > 1):
         try_one_row(learner.state.model, step.x, worker, num_ranks)
+
+
+def _check_channels(conf: Conf, model: nn.Module) -> None:
+    """Refuse the memory format of images for a model that has no weights for them: it makes rows flat."""
+    if conf.channels_last and not any(is_lazy(weight) or weight.dim() == 4 for weight in model.parameters()):
+        raise TargetError(
+            "trainer.channels_last",
+            f"has no effect: {conf.model['_target_']} has no convolutions",
+            "Leave it out, or use an image model: trainer/model=resnet",
+        )
 
 
 def _conf_of(conf: Conf, num_rows: int, length: int | None) -> Conf:

@@ -27,13 +27,24 @@ PLATEAU = {"_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau"}
 F1 = {"_target_": "torchmetrics.F1Score", "task": "multiclass", "num_classes": "auto"}
 
 
-def check(conf, *, dataset=None, num_workers=1, monitor=None, use_gpu=False):
+def job_of(conf, *, dataset=None, num_workers=1, monitor=None, use_gpu=False):
     root = RtrainConf(
         trainer=conf,
         scaling=ScalingConf(num_workers=num_workers, use_gpu=use_gpu),
         run=RunConf(name="test", checkpoint=CheckpointConf(best=BestConf(monitor=monitor))),
     )
-    Plugin().check(make_job(root, dataset or small_dataset()))
+    return make_job(root, dataset or small_dataset())
+
+
+def check(conf, **keys):
+    Plugin().check(job_of(conf, **keys))
+
+
+@pytest.mark.parametrize("most_bytes", [0, 2**30], ids=["outline", "built"])
+def test_the_memory_format_of_images_needs_convolutions(monkeypatch, most_bytes):
+    monkeypatch.setattr("rtrain.trainers.torch.memory_limit.MOST_BYTES", most_bytes)
+    with pytest.raises(ConfigError, match=r"trainer\.channels_last: has no effect: \S+MLP has no convolutions"):
+        Plugin().try_out(job_of(make_conf(channels_last=True)))
 
 
 def test_a_good_conf_passes():
@@ -66,7 +77,6 @@ def test_a_good_conf_passes():
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
         ({"early_stopping": EarlyStoppingConf(), "evaluate_split": "none"}, "early_stopping"),
         ({"sync_batchnorm": True}, "only on GPUs"),
-        ({"channels_last": True}, "trainer.channels_last: has no effect"),
     ],
 )
 def test_a_mistake_is_named(keys, message):
