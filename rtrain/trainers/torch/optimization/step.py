@@ -92,8 +92,9 @@ class OptimizerStep:
 
         A loss that divides by what its rows count would do so for each rank and part of the step apart.
         """
-        target = step.y.flatten()
-        counted = counts(self.loss, target) if getattr(self.loss, "reduction", "mean") == "none" else None
+        if getattr(self.loss, "reduction", "mean") != "none":
+            return step
+        counted = counts(self.loss, step.y.flatten())
         if counted is None:
             return step
         total = sum_over_rows(counted.double(), len(step.y), step.weight) if len(step.y) else counted.sum()
