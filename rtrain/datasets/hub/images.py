@@ -16,6 +16,7 @@ from rtrain.datasets.hub.files import arrow_column, why_resident
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS
 from rtrain.datasets.images.decoded import DecodedSplit, ImageReader
 from rtrain.datasets.images.load import image_memory
+from rtrain.datasets.images.pixels import named
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn
 from rtrain.datasets.on_disk.mapped_split import MappedSplit
@@ -50,10 +51,8 @@ class HubImages:
         where, found = self.place(row), self.column.values(np.asarray([row]))[0]
         if found is None:
             raise DatasetError(f"{where} has no image.", "Remove such rows.")
-        try:
+        with named(where):
             return self.kind.decode_example(found)  # type: ignore[no-any-return]
-        except (OSError, ValueError, SyntaxError) as error:
-            raise DatasetError(f"{where}: can't be read as an image ({error}).") from error
 
     def pixels(self, row: int, reader: ImageReader) -> np.ndarray:
         """Return an image, (channels, height, width) uint8."""
@@ -196,7 +195,7 @@ def open_hub_images(
 
 
 def _images(part: Any, column: str, path: str) -> HubImages:
-    return HubImages(arrow_column(part, column), part.features[column], path)
+    return HubImages(arrow_column(part, column), replace(part.features[column], decode=True), path)
 
 
 def _reader(images: HubImages, size: Any, channels: int) -> ImageReader:

@@ -31,7 +31,7 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
     """
     from PIL import Image
 
-    with _named(where):
+    with named(where):
         found = decode_jpeg(content, size, channels)
         if found is not None:
             fits = size in (None, found.shape[:2])
@@ -55,7 +55,7 @@ def pixels(image: Image, size: tuple[int, int] | None, channels: int, where: str
     Raises:
         DatasetError: It is a broken one, or its values have no agreed black and white.
     """
-    with _named(where):
+    with named(where):
         return _values(_as(_mode(channels), _bytes(image, where)), size)
 
 
@@ -79,7 +79,7 @@ def image_size(content: str | bytes, where: str) -> tuple[int, int]:
     Raises:
         DatasetError: It is none.
     """
-    with _named(where), _opened(content) as image:
+    with named(where), _opened(content) as image:
         return image.height, image.width
 
 
@@ -118,7 +118,12 @@ def _opened(content: str | bytes) -> Image:
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
+def named(where: str) -> Iterator[None]:
+    """Let what Pillow raises in the block name the image.
+
+    Raises:
+        DatasetError: It did.
+    """
     from PIL import UnidentifiedImageError
     from PIL.Image import DecompressionBombError
 

@@ -126,13 +126,18 @@ class Huggingface(Source):
 
     def open_rows(self, conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all splits of the data set, whatever they are called; labels may be missing."""
+        from rtrain.datasets.tables.column_roles import refuse_table_keys
+
         found = _opened(conf)
         parts = dict(found) if isinstance(found, Mapping) else {"train": found}
+        if not any(map(len, parts.values())):
+            raise DatasetError(f"dataset.path: {conf.path} has no rows.")
         kind = _kind(next(iter(parts.values())), conf)
         names = encoding.get("label_names")
         if names:
             encoding = {**encoding, "classes": [names[int(one)] for one in encoding["classes"]]}
         if kind == "image":
+            refuse_table_keys(conf, "images")
             return _image_rows(parts, conf, encoding)
         tables = {split: named_labels(part, conf, names) for split, part in parts.items()}
         if kind == "text":
@@ -168,6 +173,8 @@ def _opened(conf: HubConf) -> Any:
             refuse_idle(conf, OF_HUB, f"{conf.path} is a folder, not a data set of the hub")
             return datasets.load_from_disk(str(folder))
         return datasets.load_dataset(conf.path, conf.subset, revision=conf.revision)
+    except IndexError as error:  # what datasets raises where all files are empty
+        raise DatasetError(f"dataset.path: {conf.path} has no rows.") from error
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         if folder.is_dir():
             hint = "Use a folder written by save_to_disk, or use dataset=parquet, csv, json or images."
@@ -181,10 +188,9 @@ def _opened(conf: HubConf) -> Any:
 def _by_split(found: Any, conf: HuggingfaceConf) -> dict[str, Any]:
     from rtrain.datasets.files import SPLIT_NAMES
 
-    if not isinstance(found, Mapping):
-        return {"train": found}
     names = {**SPLIT_NAMES, "dev": "val"}
-    parts = {names[name]: part for name, part in found.items() if name in names}
+    every = found if isinstance(found, Mapping) else {"train": found}
+    parts = {names[name]: part for name, part in every.items() if name in names}
     if "train" not in parts:
         message = f"{conf.path}: there is no split 'train'; available: {', '.join(found)}."
         raise DatasetError(message, "Save only the split to train on: dataset['...'].save_to_disk(DIR)")

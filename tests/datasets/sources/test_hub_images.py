@@ -124,6 +124,34 @@ def test_a_new_label_of_no_class_is_named_by_its_row(load, open_rows, tmp_path):
         open_rows("huggingface", dataset, with_labels=True, path=str(tmp_path / "y"))
 
 
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_images_that_the_data_set_leaves_encoded_are_decoded(load, tmp_path, memory):
+    keys = {"memory": memory, "split": {"test": 0}}
+    found = [
+        load("huggingface", path=save(tmp_path / f"{decode}", kind=datasets.Image(decode=decode)), **keys)
+        for decode in (True, False)
+    ]
+    (one,), (other,) = (list(dataset.splits["train"].own_rows(0, 1)) for dataset in found)
+    np.testing.assert_array_equal(one["x"], other["x"])
+
+
+def test_a_data_set_without_rows_says_so(load, open_rows, tmp_path):
+    trained = load("huggingface", path=save(tmp_path / "x"))
+    for name, parts in (("one", None), ("parts", {"train": range(0)})):
+        path = save(tmp_path / name, parts, count=0)
+        with pytest.raises(DatasetError, match="no rows"):
+            load("huggingface", path=path)
+    with pytest.raises(DatasetError, match="no rows"):
+        open_rows("huggingface", trained, path=path)
+
+
+def test_keys_of_tables_are_refused_for_new_images_too(load, open_rows, tmp_path):
+    path = save(tmp_path / "x")
+    trained = load("huggingface", path=path)
+    with pytest.raises(DatasetError, match=r"dataset\.ids requires columns of a table, but images have none"):
+        open_rows("huggingface", trained, path=path, ids=["amount"])
+
+
 def test_workers_get_no_images(load, tmp_path):
     dataset = load("huggingface", path=save(tmp_path / "x", count=300), memory="stream")
     assert len(pickle.dumps(dataset)) < 15_000
@@ -141,7 +169,11 @@ def test_a_machine_without_the_files_says_what_it_needs(load, tmp_path):
 @pytest.mark.parametrize("memory", ["resident", "stream"])
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(None, "has no image"), ({"bytes": b"no image", "path": None}, "can't be read"), ("cut", "can't be read")],
+    [
+        (None, "has no image"),
+        ({"bytes": b"no image", "path": None}, "no known kind of image"),
+        ("cut", "can't be read"),
+    ],
     ids=str,
 )
 def test_a_bad_image_is_named_by_its_row(load, tmp_path, value, message, memory):

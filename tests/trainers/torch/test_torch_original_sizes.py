@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -35,22 +36,26 @@ def load(folder, **keys):
 @pytest.fixture(params=["images", "huggingface"])
 def images(tmp_path, request):
     """The dataset of such images."""
-    files = write_images(tmp_path / "images")
+    write_as[request.param](tmp_path / "images")
     if request.param == "images":
         return load(tmp_path / "images", image_size="original", split=SplitConf(val=0.2))
-    saved = pytest.importorskip("datasets").Dataset
-    rows = [{"bytes": Path(file).read_bytes(), "path": None} for file in files]
-    columns = {"image": rows, "label": [Path(file).parent.name for file in files]}
-    saved.from_dict(columns, features=features()).save_to_disk(str(tmp_path / "saved"))
-    conf = HuggingfaceConf(path=str(tmp_path / "saved"), image_size="original", split=TableSplitConf(val=0.2))
+    conf = HuggingfaceConf(path=str(tmp_path / "images"), image_size="original", split=TableSplitConf(val=0.2))
     return load_source("huggingface").load(conf)
 
 
-def features():
-    """Return the columns of a data set of images."""
-    from datasets import Features, Image, Value
+def save_images(folder, num_rows=90, seed=0):
+    """Write them as a data set of Hugging Face; return their pixels in their order."""
+    datasets = pytest.importorskip("datasets")
+    with TemporaryDirectory() as place:
+        pixels = write_images(Path(place), num_rows, seed)
+        rows = [{"bytes": Path(file).read_bytes(), "path": None} for file in sorted(pixels)]
+        labels = [Path(file).parent.name for file in sorted(pixels)]
+    kinds = datasets.Features(image=datasets.Image(), label=datasets.Value("string"))
+    datasets.Dataset.from_dict({"image": rows, "label": labels}, features=kinds).save_to_disk(str(folder))
+    return pixels
 
-    return Features(image=Image(), label=Value("string"))
+
+write_as = {"images": write_images, "huggingface": save_images}
 
 
 def steps_of(dataset, num_workers, split="train", world_size=1, rank=0, **keys):
@@ -118,15 +123,21 @@ def test_a_broken_image_is_named_by_whatever_process_reads_it(tmp_path, num_work
         steps_of(dataset, num_workers)
 
 
+@pytest.fixture(params=["images", "huggingface"])
+def source(request):
+    """Where images come from."""
+    return request.param
+
+
 @pytest.fixture
-def train(tmp_path, monkeypatch):
+def train(tmp_path, monkeypatch, source):
     """Return a function that trains on such images below the current folder and returns the run."""
     monkeypatch.chdir(tmp_path)
-    write_images(tmp_path / "images")
+    write_as[source](tmp_path / "images")
     pool = "[{_target_: torch.nn.AdaptiveAvgPool2d, output_size: 4}]"
 
     def train(num_workers):
-        of_images = ["dataset=images", "dataset.path=images", "dataset.image_size=original", "num_workers=0"]
+        of_images = [f"dataset={source}", "dataset.path=images", "dataset.image_size=original", "num_workers=0"]
         transforms = [f"trainer.transform={pool}", f"trainer.eval_transform={pool}"]
         return rtrain.fit("mlp", [*of_images, *transforms, f"trainer.loader.num_workers={num_workers}", "epochs=2"])
 
@@ -140,9 +151,9 @@ def test_a_model_learns_the_same_whoever_prepares_the_rows(train):
         assert first.metrics[name] == second.metrics[name]
 
 
-def test_new_images_are_predicted_at_their_own_size(train, tmp_path):
+def test_new_images_are_predicted_at_their_own_size(train, tmp_path, source):
     run = train(0)
-    pixels = write_images(tmp_path / "new", 20, seed=1)
+    pixels = write_as[source](tmp_path / "new", 20, seed=1)
     table = rtrain.predict(run, overrides={"dataset.path": "new"})
     assert table["prediction"].to_pylist() == ["dark"] * 10 + ["light"] * 10
     found = rtrain.load_checkpoint(run).predict(objects([pixels[file] for file in sorted(pixels)]))

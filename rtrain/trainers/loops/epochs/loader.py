@@ -15,6 +15,7 @@ class BatchLoader:
 
     def __init__(self, split: Split, info: DatasetInfo) -> None:
         self._split, self._name, self._dtype = split, info.name, info.dtype
+        self._keeps_sizes = info.original_sizes
 
     @property
     def num_rows(self) -> int:
@@ -44,7 +45,7 @@ class BatchLoader:
 
     def as_described(self, batch: Batch) -> Batch:
         """Return the batch, whose rows have the type that the dataset's description says; see ``steps``."""
-        if batch.x.dtype != self._dtype:
+        if batch.x.dtype != self._dtype and not (self._keeps_sizes and batch.x.dtype == "object"):
             raise DatasetError(
                 f"the rows of {self._name} are {batch.x.dtype}, but DatasetInfo.dtype is {self._dtype}.",
                 "The dataset's source must set DatasetInfo.dtype to the type of its rows.",
