@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rtrain.datasets.arrays.load import Arrays, Names, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.datasets.conf import RowsConf
+from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.mean_std import Moments, given_statistics
 from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.splitting.shares import split_parts
@@ -19,28 +22,27 @@ MakeSplit: TypeAlias = "Callable[[str, np.ndarray, np.ndarray], MappedSplit]"
 """Makes a split of the name of the part that has its rows, their numbers there, and their targets."""
 
 
-def mapped_dataset(
-    parts: Mapping[str, Arrays],
-    names: Names,
-    conf: RowsConf,
-    task: str,
-    make: MakeSplit,
-    *,
-    statistics_rows: int,
-    reason: str,
-    fingerprint: str,
-) -> Dataset:
+@dataclass(frozen=True, kw_only=True)
+class OnDisk:
+    """Inputs that stay in files."""
+
+    make: MakeSplit
+    files: Sequence[Path]
+    reason: str
+    """Why the rows are not in memory."""
+    statistics_rows: int
+    """Rows of train that ``normalize: true`` looks at."""
+
+
+def mapped_dataset(parts: Mapping[str, Arrays], on_disk: OnDisk, names: Names, conf: RowsConf, task: str) -> Dataset:
     """Return the dataset of ``parts``, by split, split and normalized as ``conf`` says.
 
     Args:
         parts: The targets; of the inputs, only their number is asked for.
+        on_disk: Where the inputs are.
         names: Names of the source, the label and the classes.
         conf: What the config says.
         task: What to learn; auto: by the targets.
-        make: Makes the splits.
-        statistics_rows: Rows of train that ``normalize: true`` looks at.
-        reason: Why the rows are not in memory.
-        fingerprint: Of the files.
 
     Raises:
         DatasetError: The targets can't be learned from, or an input can't be read.
@@ -51,14 +53,15 @@ def mapped_dataset(
     rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
     chosen = split_parts(rows, conf, stratify=labels.classes is not None)
     splits = {
-        split: make(split if split in parts else "train", part["row"], part["y"]) for split, part in chosen.items()
+        split: on_disk.make(split if split in parts else "train", part["row"], part["y"])
+        for split, part in chosen.items()
     }
     example = splits["train"].columns(np.arange(1))["x"]
     first = example[0]
     statistics = given_statistics(conf.normalize, len(first))
     missing: tuple[str, ...] = ()
     if statistics is None:
-        moments = _moments(splits["train"], statistics_rows)
+        moments = _moments(splits["train"], on_disk.statistics_rows)
         statistics, missing = (moments.mean, moments.std), moments.missing(names.features)
     info = DatasetInfo(
         name=names.source,
@@ -70,12 +73,12 @@ def mapped_dataset(
         class_names=labels.class_names,
         feature_names=names.features,
         num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint=fingerprint,
+        fingerprint=files_fingerprint(on_disk.files),
         missing=missing,
         target_dtype=labels.targets.dtype,
         merged_targets=labels.targets.merged,
         memory="stream",
-        memory_reason=f"{reason}; mapped from disk",
+        memory_reason=f"{on_disk.reason}; mapped from disk",
         mean=statistics[0],
         std=statistics[1],
     )

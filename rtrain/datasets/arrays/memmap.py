@@ -7,13 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
-from rtrain.datasets.on_disk.mapped_split import MappedSplit
+from rtrain.datasets.on_disk.mapped_split import CHUNK_BYTES, MappedSplit
 
 if TYPE_CHECKING:
     import numpy as np
-
-CHUNK_BYTES = 64 << 20
-"""Number of inputs per read where rows are read in order."""
 
 
 @dataclass

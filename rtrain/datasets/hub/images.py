@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.arrays.load import Arrays, Names, load_arrays, targets
-from rtrain.datasets.arrays.mapped import mapped_dataset
+from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
 from rtrain.datasets.base import Columns, Dataset, RawChunk, check_kind
-from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.hub.files import arrow_column, why_resident
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS
 from rtrain.datasets.images.decoded import DecodedSplit, ImageReader
@@ -19,15 +18,12 @@ from rtrain.datasets.images.load import image_memory
 from rtrain.datasets.images.pixels import named
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn
-from rtrain.datasets.on_disk.mapped_split import MappedSplit
+from rtrain.datasets.on_disk.mapped_split import CHUNK_BYTES, MappedSplit
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
     from PIL.Image import Image
-
-CHUNK_BYTES = 64 << 20
-"""Size of the pixels that are decoded together where rows are read in order."""
 
 
 @dataclass(frozen=True)
@@ -154,16 +150,14 @@ def _resident(
 def _mapped(
     images: Mapping[str, HubImages], reader: ImageReader, labels: Mapping[str, np.ndarray], conf: Any, reason: str
 ) -> Dataset:
-    dataset = mapped_dataset(
-        {split: Arrays(where=f"{conf.path} ({split})", x=y, y=y) for split, y in labels.items()},
-        Names(source="huggingface", label=conf.label),
-        conf,
-        conf.task,
-        lambda split, rows, y: MappedImages(images[split], reader, rows, y),
-        statistics_rows=STATISTICS_ROWS,
+    on_disk = OnDisk(
+        make=lambda split, rows, y: MappedImages(images[split], reader, rows, y),
+        files=[Path(file) for one in images.values() for file in one.column.files],
         reason=reason,
-        fingerprint=files_fingerprint(Path(file) for one in images.values() for file in one.column.files),
+        statistics_rows=STATISTICS_ROWS,
     )
+    arrays = {split: Arrays(where=f"{conf.path} ({split})", x=y, y=y) for split, y in labels.items()}
+    dataset = mapped_dataset(arrays, on_disk, Names(source="huggingface", label=conf.label), conf, conf.task)
     return dataset if reader.resizes else replace(dataset, encoding={**dataset.encoding, "image_size": ORIGINAL})
 
 

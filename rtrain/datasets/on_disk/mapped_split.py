@@ -11,6 +11,9 @@ from rtrain.datasets.base import Batch, Columns, EpochPlan, Split, share_of, ste
 if TYPE_CHECKING:
     import numpy as np
 
+CHUNK_BYTES = 64 << 20
+"""Size of large rows that are in memory together where all are read in order."""
+
 
 class MappedSplit(Split):
     """Rows that stay in files, which the operating system maps into memory, in the order of a ``ResidentSplit``.

@@ -92,7 +92,7 @@ class Huggingface(Source):
         from rtrain.datasets.tables.column_roles import refuse_table_keys
         from rtrain.datasets.without_effect import check_task, refuse_idle
 
-        parts = _by_split(_opened(conf), conf)
+        parts = _by_split(conf)
         train = parts["train"]
         kind = _kind(train, conf)
         check_task(conf.task, FITTING[kind], f"the {kind}{'' if kind == 'table' else 's'} of {conf.path}")
@@ -128,8 +128,7 @@ class Huggingface(Source):
         """Open all splits of the data set, whatever they are called; labels may be missing."""
         from rtrain.datasets.tables.column_roles import refuse_table_keys
 
-        found = _opened(conf)
-        parts = dict(found) if isinstance(found, Mapping) else {"train": found}
+        parts = _parts(conf)
         if not any(map(len, parts.values())):
             raise DatasetError(f"dataset.path: {conf.path} has no rows.")
         kind = _kind(next(iter(parts.values())), conf)
@@ -185,12 +184,19 @@ def _opened(conf: HubConf) -> Any:
         raise DatasetError(message, hint) from error
 
 
-def _by_split(found: Any, conf: HuggingfaceConf) -> dict[str, Any]:
+def _parts(conf: HubConf) -> dict[str, Any]:
+    """Return the splits by the names that the data set has for them; one without splits is train."""
+    found = _opened(conf)
+    return dict(found) if isinstance(found, Mapping) else {"train": found}
+
+
+def _by_split(conf: HuggingfaceConf) -> dict[str, Any]:
+    """Return the splits by our names."""
     from rtrain.datasets.files import SPLIT_NAMES
 
     names = {**SPLIT_NAMES, "dev": "val"}
-    every = found if isinstance(found, Mapping) else {"train": found}
-    parts = {names[name]: part for name, part in every.items() if name in names}
+    found = _parts(conf)
+    parts = {names[name]: part for name, part in found.items() if name in names}
     if "train" not in parts:
         message = f"{conf.path}: there is no split 'train'; available: {', '.join(found)}."
         raise DatasetError(message, "Save only the split to train on: dataset['...'].save_to_disk(DIR)")

@@ -164,21 +164,17 @@ def _features(x: np.ndarray) -> tuple[str, ...]:
 def _mapped(
     found: Mapping[str, Pair], parts: Mapping[str, Arrays], names: Names, conf: NumpyConf, reason: str
 ) -> Dataset:
-    from rtrain.datasets.arrays.mapped import mapped_dataset
+    from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
     from rtrain.datasets.arrays.memmap import MappedArrays
-    from rtrain.datasets.files import files_fingerprint
 
     paths = {split: one.path / f"{one.x}.npy" for split, one in found.items()}
-    return mapped_dataset(
-        parts,
-        names,
-        conf,
-        conf.task,
-        lambda split, rows, y: MappedArrays(str(paths[split]), rows, y),
-        statistics_rows=STATISTICS_ROWS,
+    on_disk = OnDisk(
+        make=lambda split, rows, y: MappedArrays(str(paths[split]), rows, y),
+        files=[*paths.values()],
         reason=reason,
-        fingerprint=files_fingerprint(paths.values()),
+        statistics_rows=STATISTICS_ROWS,
     )
+    return mapped_dataset(parts, on_disk, names, conf, conf.task)
 
 
 @dataclass(frozen=True)
