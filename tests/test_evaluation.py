@@ -230,3 +230,22 @@ def test_streamed_rows_are_known_by_their_files(halved, caplog):
     assert len(told) == 1
     write_rows(root / "copied.csv", rows)
     assert trained_on(run, [f"dataset.path={root}/copied.csv"], caplog) == (None, [])
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_where_the_data_of_training_has_changed_nothing_tells_what_its_splits_hold(memory, split, tmp_path, caplog):
+    rows = np.random.default_rng(3).normal(size=(60, 3)).round(6)
+    write_rows(tmp_path / "rows.csv", rows)
+    words = ["dataset=csv", f"dataset.path={tmp_path}/rows.csv", "dataset.label=y", f"dataset.memory={memory}"]
+    words += ["dataset.split.test=0.5", "num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={tmp_path}/runs"]
+    run = rtrain.fit("xgboost", words)
+    alike = ["dataset.weight=null", "scaling.num_workers=0"]
+    before = run.manifest.dataset["num_rows"]["train"] if split == "train" else 0
+    assert trained_on(run, alike, caplog, split=split)[0] == before
+    assert trained_on(run, [], caplog, split=split)[0] == before
+    write_rows(tmp_path / "rows.csv", rows[::-1] + 0.5)
+    for overrides in ([], alike):
+        count, told = trained_on(run, overrides, caplog, split=split)
+        assert count is None
+        assert [line for line in told if "has changed since training" in line]

@@ -324,14 +324,19 @@ class ColumnsConf(RowsConf):
 
 
 @dataclass(kw_only=True)
-class TableConf(ColumnsConf, MemoryConf):
+class LargeTableConf(ColumnsConf, MemoryConf):
+    """A table that may be larger than memory."""
+
+    needs: ClassVar[Rules] = (*ColumnsConf.needs, *MemoryConf.needs)
+
+
+@dataclass(kw_only=True)
+class TableConf(LargeTableConf):
     """A table in one or many files. With ``memory: stream``, the shares of ``split`` are only about right.
 
     Streaming takes one pass over the label column before training, to count rows and find the classes, and a second
     one over the features for ``normalize: true`` and ``on_missing: mean``.
     """
-
-    needs: ClassVar[Rules] = (*ColumnsConf.needs, *MemoryConf.needs)
 
     path: TablePath
     """File, folder or glob, or {train: ..., test: ...}. In a folder, what is named train, val or test is that split."""

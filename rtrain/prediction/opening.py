@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,9 @@ class Opened:
     """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
-    trained_data: Callable[[], Dataset] | None
-    """Reads the data of training again; None where that is not local files, or another account chose them."""
+    _read_as_recorded: Callable[[], Dataset] | None
+    """Reads the data of training again; None where another account chose it, or where other data is asked about and
+    that of training is not local files."""
     _words: Mapping[str, str]
     """The user's words by the key that each of them sets."""
     _source: Source | None
@@ -80,13 +81,24 @@ class Opened:
         """Whether the config of the model has the rows, and not a dataset."""
         return self._source is None
 
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the data that the conf names.
+    @cached_property
+    def splits(self) -> Dataset:
+        """The data that the conf names, read as training reads its data.
 
         Raises:
-            DatasetError: It is missing, or can't be read as training reads its data.
+            DatasetError: It is missing, or can't be read so.
         """
-        return load_as_trained(self.source, self.conf.dataset, self._encoding).info.fingerprint
+        return load_as_trained(self.source, self._conf_of_split(), self._encoding)
+
+    def trained_data(self) -> Dataset | None:
+        """Return the data that training read, as it is today; None where it can't or must not be read.
+
+        Raises:
+            DatasetError: It is missing.
+        """
+        if not any(key == "dataset" or key.startswith("dataset.") for key in self._words):
+            return self.splits
+        return None if self._read_as_recorded is None else self._read_as_recorded()
 
     def rows(self, split: str | None) -> RowReader:
         """Return a reader of all rows that the conf names, or of one split.
@@ -108,7 +120,7 @@ class Opened:
         if not self.other_data:
             message = "makes different splits than in training: the model may have seen their rows"
             self.refuse(CHOOSING, message, "Remove it, or use other data.")
-        dataset = load_as_trained(self.source, self._conf_of_split(), self._encoding)
+        dataset = self.splits
         _check_same(dataset.info, self.info)
         found = _preparation(dataset.encoding)
         # Of an older checkpoint, what it knows has to agree.
@@ -168,14 +180,16 @@ def open_checkpoint(
     checked = open_model(place, overrides, checkpoint, verb=verb, trust=trust, needs_rows=True)
     about, composed, own = checked.about, checked.composed, checked.own
     dataset, builder = composed.resolved["dataset"], checked.model.trained.builder
+    other_data = any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words)
+    may_read = own and (not other_data or _has_local_files(about))
     return Opened(
         model=checked.model,
         conf=composed.conf,
         dataset={"type": "trainer.datamodule"} if dataset is None else dataset,
         command=f"rtrain {verb} {place}",
         redact=composed.redact,
-        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words),
-        trained_data=partial(_trained_data, about, checked.root, builder) if own and _has_local_files(about) else None,
+        other_data=other_data,
+        _read_as_recorded=partial(_read_as_recorded, about, checked.root, builder) if may_read else None,
         _words=checked.words,
         _source=None if dataset is None else load_source(dataset["type"], builder),
         _encoding=about.encoding,
@@ -195,11 +209,11 @@ def _has_local_files(about: CheckpointMetadata) -> bool:
     return all(isinstance(one, str) and "://" not in one for one in places)
 
 
-def _trained_data(about: CheckpointMetadata, root: Path | None, builder: Builder) -> Dataset:
-    """Read the data of training again.
+def _read_as_recorded(about: CheckpointMetadata, root: Path | None, builder: Builder) -> Dataset:
+    """Read the data that a checkpoint names.
 
     Raises:
-        DatasetError: It is missing, or has changed.
+        DatasetError: It is missing, or can't be read as in training.
     """
     sections, _ = sections_of(about, ())
     sections["allow"] = list(about.allow)

@@ -1,4 +1,4 @@
-"""Rows that an evaluation has in common with training, where it reads other data than training named."""
+"""Rows that an evaluation has in common with training."""
 
 from __future__ import annotations
 
@@ -19,26 +19,31 @@ log = logging.getLogger(__name__)
 def num_trained_on(opened: Opened, split: str | None) -> int | None:
     """Return how many of the rows to evaluate the model was trained on; None where nothing can tell.
 
-    Rows are compared by content, features and label, with those of the train split, which is read again. Of streamed
-    data it is known whether both are the same files.
+    A split of the data of training is as it was, unless the data has changed. Rows of other data are compared by
+    content, features and label, with those of the train split, which is read again. Of streamed data it is known
+    whether both are the same files.
 
     Args:
         opened: A checkpoint, and the data to evaluate on.
         split: The split of that data; None: all of its rows.
     """
     info = opened.info
-    if not opened.other_data:
-        return info.num_rows["train"] if split in ("train", None) else 0
-    if opened.trained_data is None:
-        return None
     try:
-        if info.memory == "stream":
-            return info.num_rows["train"] if split is None and opened.fingerprint() == info.fingerprint else None
+        if opened.other_data and info.memory == "stream":
+            same = split is None and opened.splits.info.fingerprint == info.fingerprint
+            return info.num_rows["train"] if same else None
         trained = opened.trained_data()
     except RtrainError:  # training's own files may be gone: nothing can be compared
         return None
-    if trained.info.fingerprint != info.fingerprint:
+    if trained is None:
         return None
+    is_as_it_was = trained.info.fingerprint == info.fingerprint
+    if not opened.other_data and not is_as_it_was:
+        log.warning("the data has changed since training: the model may have been trained on some of these rows")
+    if not is_as_it_was:
+        return None
+    if not opened.other_data:
+        return info.num_rows["train"] if split == "train" else 0
     train = trained.splits["train"]
     assert isinstance(train, ResidentSplit), "it is held in memory"
     known = set(_digests(train.columns["x"], train.columns["y"]))

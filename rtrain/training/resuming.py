@@ -44,6 +44,7 @@ SAME_DATA = (
     *("categories", "columns", "target_dtype", "mean", "std"),
 )
 """What a model and a position in an epoch depend on."""
+SCALES = ("mean", "std")
 OTHER_ORDER = (
     "streamed rows are shuffled in another order than by the version that started the run: an epoch that is resumed "
     "repeats some of its rows and skips others"
@@ -88,9 +89,10 @@ class Resumption:
                 hint = f"Start a new run from its weights: run.init_from={self.run_dir}"
                 if name == "memory":
                     hint = f"Read it as before: dataset.memory={was}"
-                raise ConfigError(
-                    f"{self.run_dir} can't be resumed with other data: {name} was {was}, and is {is_now}.", hint
-                )
+                what = f"{name} was {was}, and is {is_now}"
+                if name in SCALES:
+                    what = f"their {name} is another one, and dataset.normalize scales rows by it"
+                raise ConfigError(f"{self.run_dir} can't be resumed with other data: {what}.", hint)
         if before.get("fingerprint") == now.get("fingerprint"):
             same_order = before.get("num_ranges", 0) == now.get("num_ranges", 0)
             return None if same_order else OTHER_ORDER

@@ -29,6 +29,7 @@ from source_tables import (
     SHARES,
     SPLIT_OF_TABLES,
     STREAM,
+    STREAMED,
     TABLE,
     TABLES,
     Case,
@@ -84,19 +85,20 @@ LOCAL = (
     refused("subset", "some", because=r"dataset\.subset"),
     refused("revision", "some", because=r"dataset\.revision"),
 )
+OF_HUB_TABLE = (
+    *LOCAL,
+    *NO_IMAGES,
+    refused("task", "language-modeling", because=r"dataset\.task"),
+    acts("path", "saved-other", on=train),
+    refused("input", "c", because=r"dataset\.on_missing"),
+)
+SHUFFLED = (refused("num_shuffle_rows", 5, because=r"dataset\.num_shuffle_rows"),)
 HUGGINGFACE = {
     "huggingface-table": Case(
-        "huggingface",
-        {"path": "saved-table", **TABLE},
-        (
-            refused("task", "language-modeling", because=r"dataset\.task"),
-            refused("memory", "stream", because=r"dataset\.memory"),
-            *COLUMNS,
-            *LOCAL,
-            *NO_IMAGES,
-            acts("path", "saved-other", on=train),
-            refused("input", "c", because=r"dataset\.on_missing"),
-        ),
+        "huggingface", {"path": "saved-table", **TABLE, "memory": "resident"}, (*COLUMNS, *RESIDENT, *OF_HUB_TABLE)
+    ),
+    "huggingface-table-streamed": Case(
+        "huggingface", {"path": "saved-table", **TABLE, **STREAM}, (*STREAMED, *OF_HUB_TABLE)
     ),
     "huggingface-texts": Case(
         "huggingface",
@@ -107,6 +109,7 @@ HUGGINGFACE = {
             *SHARES,
             *BY_TEXT_COLUMN,
             *OF_TABLES,
+            *SHUFFLED,
             *LOCAL,
             *NO_IMAGES,
             refused("features", ["a"], because=r"dataset\.features"),
@@ -126,6 +129,7 @@ HUGGINGFACE = {
             *NORMALIZED,
             *SPLIT_OF_TABLES,
             *OF_TABLES,
+            *SHUFFLED,
             *LOCAL,
             *PIXELS,
             refused("features", ["a"], because=r"dataset\.features"),

@@ -7,10 +7,11 @@ import pytest
 from named_tests import exists
 from source_cases import CASES
 from source_files import write_files
-from source_rows import conf_of, idle, load
+from source_rows import conf_of, idle, load, train
 
 from rtrain.datasets.registry import confs
 from rtrain.errors import DatasetError
+from rtrain.prediction.opening import DATA_KEYS
 
 ROWS = [pytest.param(name, row, id=f"{name}-{row.key}") for name, case in CASES.items() for row in case.rows]
 
@@ -70,11 +71,21 @@ def test_a_key_acts_or_is_refused(name, row):
         assert base != row.look(load(source, {**keys, row.key: row.value}))
 
 
+@pytest.mark.parametrize(
+    ("name", "row"), [one for one in ROWS if one.values[1].look is train and one.values[1].key in DATA_KEYS]
+)
+def test_other_data_has_another_fingerprint(name, row):
+    source, keys = CASES[name].source, {**CASES[name].keys, **row.given}
+    other = load(source, {**keys, row.key: row.value})
+    assert loaded(source, keys).info.fingerprint != other.info.fingerprint
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_no_row_tells_a_dataset_from_its_repetition(name):
     source, keys, rows = CASES[name].source, CASES[name].keys, CASES[name].rows
     again = load(source, keys)
     looks = {row.look for row in rows if row.look is not None and not row.given}
+    assert again.info.fingerprint == loaded(source, keys).info.fingerprint
     assert [look.__name__ for look in looks if look(loaded(source, keys)) != look(again)] == []
 
 

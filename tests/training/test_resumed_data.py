@@ -108,6 +108,12 @@ def test_what_the_model_depends_on_is_compared(name, may_differ):
         resumption(fingerprint="g").check_data(dataclasses.replace(INFO, **{name: OTHERS[name]}), may_differ)
 
 
+@pytest.mark.parametrize("name", ["mean", "std"])
+def test_where_rows_would_be_scaled_otherwise_their_key_is_named(name):
+    with pytest.raises(ConfigError, match=rf"{name} is another one, and dataset\.normalize"):
+        resumption(fingerprint="g").check_data(dataclasses.replace(INFO, **{name: OTHERS[name]}), may_differ=True)
+
+
 def test_other_content_needs_a_word():
     assert resumption().check_data(INFO) is None
     with pytest.raises(ConfigError, match=r"run\.resume_data=changed"):

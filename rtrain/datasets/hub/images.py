@@ -131,7 +131,7 @@ def load_hub_images(parts: Mapping[str, Any], column: str, labels: Mapping[str, 
     """
     images = {split: _images(part, column, conf.path) for split, part in parts.items()}
     reader = _reader(images["train"], conf.image_size, conf.channels)
-    why = why_resident({split: one.column for split, one in images.items()}, conf.path)
+    why = why_resident({split: one.column.files for split, one in images.items()}, conf.path)
     choice = image_memory(conf, sum(map(len, labels.values())) * reader.row_bytes, why)
     load = _resident if choice.memory == "resident" else _mapped
     return load(images, reader, labels, conf, choice.reason)

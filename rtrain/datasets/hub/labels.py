@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.errors import DatasetError
@@ -41,38 +42,68 @@ def labelled(parts: Mapping[str, Any], conf: HasLabel, others: Collection[str] |
     Raises:
         DatasetError: A split has a class that train does not know.
     """
-    import pyarrow as pa
-
-    label, tables = conf.label, {}
-    known = class_names(parts["train"].features.get(label))
+    tables, numbers = {}, numbers_of(parts, conf)
     for split, part in parts.items():
-        wanted = [name for name in part.column_names if others is None or name == label or name in others]
-        tables[split] = table = arrow_columns(part, wanted)
-        names = class_names(part.features.get(label))
-        if label is not None and names:
-            numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
-            codes = table[label].combine_chunks()
-            numbered = _taken(codes, pa.array(numbers, pa.int64()))
-            _check_known(codes, numbered, names, f"{conf.path}: split '{split}'")
-            tables[split] = _with_label(table, label, numbered)
+        wanted = [name for name in part.column_names if others is None or name == conf.label or name in others]
+        table = arrow_columns(part, wanted)
+        tables[split] = numbers[split](table) if split in numbers else table
     return tables
+
+
+@dataclass(frozen=True)
+class ClassNumbers:
+    """Numbers the classes of a split as train does."""
+
+    label: str
+    names: tuple[str, ...]
+    """Of the split's own numbers."""
+    numbers: tuple[int | None, ...]
+    """That train has for them; None where it has none."""
+    where: str
+    """The split, for messages."""
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Return the table with the numbers of train.
+
+        Raises:
+            DatasetError: It has a class that train does not know.
+        """
+        import pyarrow as pa
+
+        codes = table[self.label].combine_chunks()
+        numbered = _taken(codes, pa.array(self.numbers, pa.int64()))
+        self._check_known(codes, numbered)
+        return _with_label(table, self.label, numbered)
+
+    def _check_known(self, codes: pa.Array, numbered: pa.Array) -> None:
+        """Raise a DatasetError if a number of a class became none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_nested(codes.type):
+            codes, numbered = codes.flatten(), numbered.flatten()
+        lost = codes.filter(pc.and_(_is_code(codes, len(self.names)), pc.is_null(numbered)))
+        if len(lost):
+            message = f"{self.where} has the class {self.names[lost[0].as_py()]!r}, which split 'train' lacks."
+            raise DatasetError(message, "Use the same classes for the label of both.")
+
+
+def numbers_of(parts: Mapping[str, Any], conf: HasLabel) -> dict[str, ClassNumbers]:
+    """Return what numbers the classes of each split whose label has names of classes."""
+    if conf.label is None:
+        return {}
+    found = {}
+    known = class_names(parts["train"].features.get(conf.label))
+    for split, part in parts.items():
+        names = class_names(part.features.get(conf.label))
+        if names:
+            numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
+            found[split] = ClassNumbers(conf.label, tuple(names), tuple(numbers), f"{conf.path}: split '{split}'")
+    return found
 
 
 def _with_label(table: Any, label: str, values: pa.Array) -> Any:
     return table.set_column(table.column_names.index(label), label, values)
-
-
-def _check_known(codes: pa.Array, numbered: pa.Array, names: Sequence[str], where: str) -> None:
-    """Raise a DatasetError if a number of a class became none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_nested(codes.type):
-        codes, numbered = codes.flatten(), numbered.flatten()
-    lost = codes.filter(pc.and_(_is_code(codes, len(names)), pc.is_null(numbered)))
-    if len(lost):
-        message = f"{where} has the class {names[lost[0].as_py()]!r}, which split 'train' lacks."
-        raise DatasetError(message, "Use the same classes for the label of both.")
 
 
 def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None, *, alone: bool = False) -> Any:

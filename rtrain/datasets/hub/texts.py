@@ -34,7 +34,7 @@ def load_hub_texts(parts: Mapping[str, Any], conf: TextConf, memory: str) -> Dat
     import datasets
 
     columns = {split: arrow_column(part, conf.text) for split, part in parts.items()}
-    why = why_resident(columns, conf.path)
+    why = why_resident({split: column.files for split, column in columns.items()}, conf.path)
     if any(not isinstance(part.features.get(conf.text), datasets.Value) for part in parts.values()):
         why = f"'{conf.text}' has lists of words, which are held in memory"
     size = sum(part.data.nbytes for part in parts.values()) * BYTES_PER_BYTE["none"]

@@ -13,7 +13,7 @@ from pydantic import Field
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
-from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.conf import LargeTableConf
 from rtrain.datasets.hub.labels import arrow_columns, class_names, labelled, named_labels
 from rtrain.datasets.images.conf import OriginalPixelsConf
 from rtrain.datasets.whole.conf import WholeConf
@@ -49,10 +49,11 @@ class HubConf:
 
 
 @dataclass(kw_only=True)
-class HuggingfaceConf(HubConf, ColumnsConf, OriginalPixelsConf):
+class HuggingfaceConf(HubConf, LargeTableConf, OriginalPixelsConf):
     """Tables, images or texts; splits train, validation (or val, valid, dev) and test.
 
-    Tables and lists of words are held in memory. Images and texts may be larger.
+    All but lists of words may be larger than memory. With ``memory: stream``, the shares of ``split`` of a table are
+    only about right.
     """
 
     input: str | None = None
@@ -65,8 +66,10 @@ class HuggingfaceConf(HubConf, ColumnsConf, OriginalPixelsConf):
     """auto: by the label, and whether the input is lists of words. A ``ranking`` needs ``group``."""
 
     memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
-    """``resident`` holds all rows in memory, ``stream`` maps the files of images and texts; auto: by size against free
-    memory."""
+    """``resident`` holds all rows in memory, ``stream`` leaves them in the files; auto: by size against free memory."""
+
+    num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
+    """Rows of a streamed table held back at a time to shuffle them; images and texts are all shuffled anyway."""
 
 
 @dataclass(kw_only=True)
@@ -78,7 +81,7 @@ class WholeHuggingfaceConf(HubConf, WholeConf):
 
 
 class Huggingface(Source):
-    """Hugging Face data sets, from a saved folder or the hub: tables in memory, images and texts there or on disk."""
+    """Hugging Face data sets, from a saved folder or the hub, in memory or on disk."""
 
     Conf = HuggingfaceConf
     WholeConf = WholeHuggingfaceConf
@@ -104,10 +107,9 @@ class Huggingface(Source):
             refuse_idle(conf, OF_IMAGES, "there are no images to decode")
         if kind == "text":
             refuse_idle(conf, ("normalize",), "texts are not numbers")
-        if kind == "table":
-            refuse_idle(conf, ("memory",), "tables of a Hugging Face data set are always held in memory")
-        else:
+        if kind != "table":
             refuse_table_keys(conf, f"{kind}s")
+            refuse_idle(conf, ("num_shuffle_rows",), f"all {kind}s are shuffled in each epoch")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
 
@@ -224,10 +226,9 @@ def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> Datase
 
 
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.tables.arrow import load_arrow
+    from rtrain.datasets.hub.tables import load_hub_table
 
-    tables = labelled(parts, conf)
-    return load_arrow("huggingface", tables, conf, conf.path)
+    return load_hub_table(parts, conf)
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.datasets.tables.casts import cast_schema, cast_table
 from rtrain.datasets.tables.na_values import without_na_values
@@ -30,9 +30,23 @@ class Adjustment:
         """
         return cast_table(without_na_values(table, self.na_values), self.dtypes or {}, where, first_row)
 
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the columns and the types that they are cast to."""
+        return cast_schema(schema, self.dtypes or {})
+
     def format(self, reading: TableFormat) -> TableFormat:
         """Return a format whose tables are adjusted; the same one if there is nothing to do."""
         return AdjustedFormat(reading, self) if self.na_values or self.dtypes else reading
+
+
+class Adjust(Protocol):
+    """Changes each table that is read."""
+
+    def __call__(self, table: pa.Table, where: str, first_row: int = 0) -> pa.Table:
+        """Return the changed table; ``where`` is its file, for messages."""
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the columns of changed tables, and their types."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,7 @@ class AdjustedFormat:
     """Reads tables by another format, and adjusts them."""
 
     reading: TableFormat
-    adjust: Adjustment
+    adjust: Adjust
 
     @property
     def endings(self) -> Sequence[str]:
@@ -48,8 +62,8 @@ class AdjustedFormat:
         return self.reading.endings
 
     def schema(self, file: Path) -> pa.Schema:
-        """Return the columns and the types that they are cast to."""
-        return cast_schema(self.reading.schema(file), self.adjust.dtypes or {})
+        """Return the columns of adjusted tables."""
+        return self.adjust.schema(self.reading.schema(file))
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, where: str) -> Dataset:
+def load_arrow(
+    name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, where: str, reason: str | None = None
+) -> Dataset:
     """Return the dataset of the tables in ``parts``, by split.
 
     Args:
@@ -26,6 +28,7 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
         parts: The rows of each split; ``train`` is among them.
         conf: Which columns are taken, and how.
         where: Where the rows come from, for messages.
+        reason: Why they are in memory; None: there is no other way.
 
     Raises:
         DatasetError: A column is missing or unusable; names it and the row.
@@ -39,7 +42,8 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
     features = choose_features(conf, parts["train"].schema, places["train"])
     for split, table in parts.items():
         check_columns(used_columns(conf, features), table.schema, places[split], "features")
-    width = 4 if conf.dtype == "float32" else 8
-    reason = always_resident(sum(table.num_rows for table in parts.values()) * (width * len(features) + 8))
+    if reason is None:
+        width = 4 if conf.dtype == "float32" else 8
+        reason = always_resident(sum(table.num_rows for table in parts.values()) * (width * len(features) + 8))
     tables = {split: [(places[split], table)] for split, table in parts.items()}
     return resident_table(name, tables, features, conf, reason)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
-from rtrain.datasets.conf import TableConf
+from rtrain.datasets.conf import LargeTableConf, TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.mean_std import given_statistics, tell_of_digits, tell_of_empty
@@ -55,29 +55,36 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
     files = files_by_split(conf.path, reading.endings) if files is None else files
-    reading = Adjustment(conf.na_values, conf.dtypes).format(reading)
-    features = _checked_features(files, reading, conf)
-    num_words = len(features) * (1 if conf.dtype == "float32" else 2) + 1
-    size = sum(reading.decoded_bytes(file, num_words) for part in files.values() for file in part)
-    choice = choose_memory(conf.memory, size)
-    if choice.memory == "stream" and conf.group is not None:
-        message = (
-            f"dataset.group: groups can be kept together only in memory, but this data is streamed: {choice.reason}"
-        )
-        raise DatasetError(message, "Use dataset.memory=resident.")
-    load = _load_resident if choice.memory == "resident" else _load_stream
-    return load(_Table(name, reading, conf, files, features), choice)
+    table = FileTable.of(name, reading, conf, files)
+    choice = choose_memory(conf.memory, table.num_bytes)
+    return _load_resident(table, choice) if choice.memory == "resident" else load_stream(table, choice)
 
 
 @dataclass(frozen=True)
-class _Table:
+class FileTable:
     """A table whose columns are known and whose rows are not."""
 
     name: str
     reading: TableFormat
-    conf: TableConf
+    conf: LargeTableConf
     files: Files
     features: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, reading: TableFormat, conf: LargeTableConf, files: Files) -> FileTable:
+        """Look at the columns of ``files``.
+
+        Raises:
+            DatasetError: One is missing, or can't be used.
+        """
+        reading = Adjustment(conf.na_values, conf.dtypes).format(reading)
+        return cls(name, reading, conf, files, _checked_features(files, reading, conf))
+
+    @property
+    def num_bytes(self) -> int:
+        """About how large the rows are in memory."""
+        num_words = len(self.features) * (1 if self.conf.dtype == "float32" else 2) + 1
+        return sum(self.reading.decoded_bytes(file, num_words) for part in self.files.values() for file in part)
 
     def spec(self, labels: Labels) -> TableSpec:
         return TableSpec(
@@ -89,7 +96,7 @@ class _Table:
         )
 
 
-def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tuple[str, ...]:
+def _checked_features(files: Files, reading: TableFormat, conf: LargeTableConf) -> tuple[str, ...]:
     """Return the feature columns, which all files have to have."""
     first = files["train"][0]
     features = choose_features(conf, reading.schema(first), str(first))
@@ -100,7 +107,7 @@ def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tu
     return features
 
 
-def _load_resident(table: _Table, choice: MemoryChoice) -> Dataset:
+def _load_resident(table: FileTable, choice: MemoryChoice) -> Dataset:
     columns = used_columns(table.conf, table.features)
     tables = {
         split: [(str(file), table.reading.read(file, columns)) for file in part] for split, part in table.files.items()
@@ -132,8 +139,18 @@ class TableReader:
             row += batch.num_rows
 
 
-def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
+def load_stream(table: FileTable, choice: MemoryChoice) -> Dataset:
+    """Return the dataset of a table whose rows are read from its files in each epoch.
+
+    Raises:
+        DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
+    """
     conf, keys = table.conf, SplitKeys.of(table.conf.split)
+    if conf.group is not None:
+        message = (
+            f"dataset.group: groups can be kept together only in memory, but this data is streamed: {choice.reason}"
+        )
+        raise DatasetError(message, "Use dataset.memory=resident.")
     keys.check_alone(table.files)
     every = [(str(file), table.reading.schema(file)) for part in table.files.values() for file in part]
     check_alike(every, [*table.features, conf.label], conf)
@@ -194,7 +211,7 @@ class StreamedTable(StreamSplit):
         return [list(numbers) for _, numbers in groupby(range(len(self.pieces)), unit)]
 
 
-def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> CategoryScan:
+def _categories(train: StreamSplit, reader: TableReader, conf: LargeTableConf) -> CategoryScan:
     """Read the columns of categories of the train split once, for their names."""
     spec = reader.spec
     asked = None if conf.categorical is None else [name for name in conf.categorical if name in spec.features]
@@ -209,7 +226,7 @@ def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> Cat
     return scan
 
 
-def _preprocessed(train: StreamSplit, reader: TableReader, conf: TableConf) -> TableReader:
+def _preprocessed(train: StreamSplit, reader: TableReader, conf: LargeTableConf) -> TableReader:
     """Fit the preprocessors on rows of train, evenly spread: ``STATISTICS_ROWS``, or up to twice as many."""
     if not conf.preprocessors:
         return reader
@@ -237,7 +254,7 @@ def _train_rows(
         row += batch.num_rows
 
 
-def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:
+def _scan(table: FileTable, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:
     """Read the label column once, and the columns that decide splits.
 
     Returns:
@@ -265,7 +282,7 @@ def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[
 
 
 def _scanned(
-    table: _Table, files: Sequence[Path], more: Sequence[str], look: Callable[[pa.Table, str, int], object]
+    table: FileTable, files: Sequence[Path], more: Sequence[str], look: Callable[[pa.Table, str, int], object]
 ) -> list[Piece]:
     """Return the pieces of a split with their rows; ``look`` sees their labels and ``more``, and may refuse them."""
     pieces: list[Piece] = []
@@ -289,7 +306,7 @@ def _num_rows(pieces: Sequence[Piece]) -> int:
 
 
 def _shares(
-    pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
+    pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: LargeTableConf
 ) -> dict[str, tuple[list[Piece], RowFilter, list[int]]]:
     """Return for each split the pieces that have rows of it, which of their rows it takes, and how many of each."""
     sizes = {split: _num_rows(found) for split, found in pieces.items()}
@@ -324,7 +341,7 @@ def _shares(
 
 
 def _statistics(
-    splits: Mapping[str, StreamSplit], reader: TableReader, conf: TableConf
+    splits: Mapping[str, StreamSplit], reader: TableReader, conf: LargeTableConf
 ) -> tuple[Statistics, tuple[str, ...], dict[str, int], TableSpec]:
     """Return mean and std for ``normalize``, which features have missing values, and how many of train do.
 

@@ -264,9 +264,6 @@ def test_what_differs_on_disk_has_another_fingerprint(load, tmp_path):
 
 
 def test_what_cannot_stay_on_disk_is_refused(load, tmp_path):
-    table = save(tmp_path / "table", {"a": [1, 2, 3], "label": [0, 1, 0]})
-    with pytest.raises(DatasetError, match=r"dataset\.memory has no effect: tables of a Hugging Face"):
-        load("huggingface", path=table, memory="stream")
     words = save(tmp_path / "words", {"words": [["a"], ["b"]], "label": [[0], [1]]})
     with pytest.raises(DatasetError, match=r"dataset\.memory=stream: 'words' has lists of words, which are held"):
         load("huggingface", path=words, input="words", memory="stream")
