@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rtrain.datasets.splitting.shares import read_for
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def arrow_columns(part: Any, columns: Sequence[str]) -> Any:
 def labelled(parts: Mapping[str, Any], conf: HasLabel, others: Collection[str] | None = None) -> dict[str, Any]:
     """Return columns of all splits as ``arrow_columns`` does, with classes numbered as in train.
 
-    Labels and tags that number no class, such as -1, are missing.
+    Tags that number no class, such as -1, are missing.
 
     Args:
         parts: The splits.
@@ -46,7 +47,8 @@ def labelled(parts: Mapping[str, Any], conf: HasLabel, others: Collection[str] |
     for split, part in parts.items():
         wanted = [name for name in part.column_names if others is None or name == conf.label or name in others]
         table = arrow_columns(part, wanted)
-        tables[split] = numbers[split](table) if split in numbers else table
+        with read_for(split):
+            tables[split] = numbers[split](table) if split in numbers else table
     return tables
 
 
@@ -62,17 +64,18 @@ class ClassNumbers:
     where: str
     """The split, for messages."""
 
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """Return the table with the numbers of train.
+    def __call__(self, table: pa.Table, first_row: int = 0) -> pa.Table:
+        """Return the table with the numbers of train, of which ``first_row`` rows come before it.
 
         Raises:
-            DatasetError: It has a class that train does not know.
+            DatasetError: It has a class that train does not know, or a label that is no class.
         """
         import pyarrow as pa
 
         codes = table[self.label].combine_chunks()
         numbered = _taken(codes, pa.array(self.numbers, pa.int64()))
         self._check_known(codes, numbered)
+        self._check_classes(codes, first_row)
         return _with_label(table, self.label, numbered)
 
     def _check_known(self, codes: pa.Array, numbered: pa.Array) -> None:
@@ -86,6 +89,21 @@ class ClassNumbers:
         if len(lost):
             message = f"{self.where} has the class {self.names[lost[0].as_py()]!r}, which split 'train' lacks."
             raise DatasetError(message, "Use the same classes for the label of both.")
+
+    def _check_classes(self, codes: pa.Array, first_row: int) -> None:
+        """Raise a DatasetError if a number is that of no class, as -1 in test splits without labels; tags may be."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_nested(codes.type):
+            return
+        other = pc.invert(_is_code(codes, len(self.names)))
+        count = pc.sum(other).as_py() or 0
+        if count:
+            row = other.index(True).as_py()
+            also = f", and {count - 1:,} more" if count > 1 else ""
+            message = f"{self.where}: row {first_row + row + 1} has {self.label}={codes[row]}, which is no class{also}."
+            raise DatasetError(message, "Remove such rows.")
 
 
 def numbers_of(parts: Mapping[str, Any], conf: HasLabel) -> dict[str, ClassNumbers]:

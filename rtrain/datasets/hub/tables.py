@@ -52,7 +52,7 @@ class Numbered:
     def __call__(self, table: pa.Table, where: str, first_row: int = 0) -> pa.Table:
         """Return the table with the numbers of train, if its label is among its columns."""
         numbers = self.by_file.get(where)
-        return table if numbers is None or numbers.label not in table.column_names else numbers(table)
+        return table if numbers is None or numbers.label not in table.column_names else numbers(table, first_row)
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the same columns."""

@@ -15,6 +15,7 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
+from rtrain.datasets.splitting.shares import read_for, to_read
 from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
@@ -111,8 +112,10 @@ class Csv(Source):
         from rtrain.datasets.tables.load import load_table
 
         reading = conf.reading((*(conf.dtypes or ()), *(conf.categorical or ())), conf.na_values)
-        files = files_by_split(conf.path, reading.endings)
-        _check_header(reading, files, [conf.label])
+        files = to_read(files_by_split(conf.path, reading.endings), conf.split)
+        for split, part in files.items():
+            with read_for(split):
+                _check_header(reading, part[0], [conf.label])
         reading = replace(reading, texts=(*reading.texts, *_texts_elsewhere(reading, files)))
         dataset = load_table("csv", reading, conf, files)
         _tell_of_texts(dataset.info)
@@ -130,7 +133,8 @@ class Csv(Source):
 
         reading = conf.reading(text_columns(conf, encoding), conf.na_values)
         files = files_by_split(conf.path, reading.endings)
-        _check_header(reading, files, spec_of(encoding, conf).inputs)
+        for part in files.values():
+            _check_header(reading, part[0], spec_of(encoding, conf).inputs)
         return open_table_rows(reading, conf, encoding, files)
 
 
@@ -175,24 +179,23 @@ def _tell_of_header(reading: CsvFormat, file: Path, schema: pa.Schema) -> None:
         )
 
 
-def _check_header(reading: CsvFormat, files: Mapping[str, Sequence[Path]], wanted: Sequence[str]) -> None:
-    """Raise a DatasetError if the files of a split have none of the columns ``wanted``, and begin with data.
+def _check_header(reading: CsvFormat, file: Path, wanted: Sequence[str]) -> None:
+    """Raise a DatasetError if a file has none of the columns ``wanted``, and begins with data.
 
-    Raise one, too, if they have the columns but for the blanks around their names.
+    Raise one, too, if it has the columns but for the blanks around their names.
     """
-    for file in (part[0] for part in files.values()):
-        schema = reading.schema(file)
-        if reading.names is not None:
-            _tell_of_header(reading, file, schema)
-        padded = {name.strip(): name for name in schema.names if name != name.strip()}
-        lacking = next((name for name in wanted if name not in schema.names and name in padded), None)
-        if lacking is not None:
-            message = f"{file}: there is no column '{lacking}', but one called '{padded[lacking]}'."
-            raise DatasetError(message, "To remove blanks around names and values: dataset.skipinitialspace=true")
-        if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema, reading.decimal):
-            shown = ", ".join(schema.names[:3])
-            message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
-            names = made_up_names(len(schema.names))
-            names = [*wanted, *names[len(wanted) :]][: len(names)] if len(wanted) > 1 else names
-            names = names if len(names) <= MOST_NAMES else [*names[:2], "...", names[-1]]
-            raise DatasetError(message, f"Name its {len(schema.names)} columns: 'dataset.names=[{','.join(names)}]'")
+    schema = reading.schema(file)
+    if reading.names is not None:
+        _tell_of_header(reading, file, schema)
+    padded = {name.strip(): name for name in schema.names if name != name.strip()}
+    lacking = next((name for name in wanted if name not in schema.names and name in padded), None)
+    if lacking is not None:
+        message = f"{file}: there is no column '{lacking}', but one called '{padded[lacking]}'."
+        raise DatasetError(message, "To remove blanks around names and values: dataset.skipinitialspace=true")
+    if wanted and not set(wanted) & set(schema.names) and seems_to_be_data(schema, reading.decimal):
+        shown = ", ".join(schema.names[:3])
+        message = f"{file}: there is no column '{wanted[0]}'. The first line seems to be data ({shown}, ...)."
+        names = made_up_names(len(schema.names))
+        names = [*wanted, *names[len(wanted) :]][: len(names)] if len(wanted) > 1 else names
+        names = names if len(names) <= MOST_NAMES else [*names[:2], "...", names[-1]]
+        raise DatasetError(message, f"Name its {len(schema.names)} columns: 'dataset.names=[{','.join(names)}]'")

@@ -195,10 +195,11 @@ def _parts(conf: HubConf) -> dict[str, Any]:
 def _by_split(conf: HuggingfaceConf) -> dict[str, Any]:
     """Return the splits by our names."""
     from rtrain.datasets.files import SPLIT_NAMES
+    from rtrain.datasets.splitting.shares import to_read
 
     names = {**SPLIT_NAMES, "dev": "val"}
     found = _parts(conf)
-    parts = {names[name]: part for name, part in found.items() if name in names}
+    parts = to_read({names[name]: part for name, part in found.items() if name in names}, conf.split)
     if "train" not in parts:
         message = f"{conf.path}: there is no split 'train'; available: {', '.join(found)}."
         raise DatasetError(message, "Save only the split to train on: dataset['...'].save_to_disk(DIR)")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from rtrain.datasets.base import Columns, take
 from rtrain.datasets.conf import SharesConf, SplitConf
@@ -13,12 +14,34 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
 
+T = TypeVar("T")
 DEFAULT_TEST_SHARE = 0.2
 SPLITS = ("train", "val", "test")
 
 KEY, TIME, NAMED, ROW = "split_key", "split_time", "split_named", "split_row"
 """Columns of rows that are still to be split: a name of the row, (rows,) uint64; its time, (rows,) float64; and the
 place in ``SPLITS`` of the split that it says it belongs to, (rows,) int8. ``ROW``: its place before."""
+
+
+def to_read(parts: Mapping[str, T], conf: SplitConf) -> dict[str, T]:
+    """Return the splits that the data brings itself, but for those that the config leaves out: they may be unusable."""
+    return {split: part for split, part in parts.items() if split == "train" or getattr(conf, split) != 0}
+
+
+@contextmanager
+def read_for(split: str) -> Iterator[None]:
+    """Let an error in the block, which reads a split that the data brings itself, say how to train without it.
+
+    Raises:
+        DatasetError: The block did.
+    """
+    try:
+        yield
+    except DatasetError as error:
+        if split == "train":
+            raise
+        hints = [one for one in (error.hint, f"To train without the {split} split: dataset.split.{split}=0") if one]
+        raise DatasetError(error.message, "\n".join(hints)) from error
 
 
 def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:

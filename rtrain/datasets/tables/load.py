@@ -24,7 +24,9 @@ from rtrain.datasets.splitting.shares import (
     check_not_empty,
     check_way,
     num_wanted,
+    read_for,
     shares,
+    to_read,
 )
 from rtrain.datasets.streamed import Piece, RowFilter, StreamSplit
 from rtrain.datasets.tables.adjusted import Adjustment
@@ -54,7 +56,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     Raises:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
-    files = files_by_split(conf.path, reading.endings) if files is None else files
+    files = to_read(files_by_split(conf.path, reading.endings) if files is None else files, conf.split)
     table = FileTable.of(name, reading, conf, files)
     choice = choose_memory(conf.memory, table.num_bytes)
     return _load_resident(table, choice) if choice.memory == "resident" else load_stream(table, choice)
@@ -100,10 +102,11 @@ def _checked_features(files: Files, reading: TableFormat, conf: LargeTableConf) 
     """Return the feature columns, which all files have to have."""
     first = files["train"][0]
     features = choose_features(conf, reading.schema(first), str(first))
-    for part in files.values():
+    for split, part in files.items():
         for file in part:
             if file != first:
-                check_has(used_columns(conf, features), reading.schema(file), str(file), f"{first} has")
+                with read_for(split):
+                    check_has(used_columns(conf, features), reading.schema(file), str(file), f"{first} has")
     return features
 
 
@@ -276,7 +279,9 @@ def _scan(table: FileTable, keys: SplitKeys, files: Files) -> tuple[dict[str, li
     pieces = {"train": _scanned(table, files["train"], keys.columns, look)}
     _check_rows({"train": _num_rows(pieces["train"])}, files)
     labels = scan.labels()
-    pieces |= {split: _scanned(table, part, (), check) for split, part in files.items() if split != "train"}
+    for split in (one for one in files if one != "train"):
+        with read_for(split):
+            pieces[split] = _scanned(table, files[split], (), check)
     _check_rows({split: _num_rows(found) for split, found in pieces.items()}, files)
     return pieces, labels, {name: np.concatenate(parts) for name, parts in deciding.items()}
 

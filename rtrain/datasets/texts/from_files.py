@@ -11,6 +11,7 @@ from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.memory import choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys
+from rtrain.datasets.splitting.shares import read_for, to_read
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import BYTES_PER_BYTE, deciding, texts_dataset
 from rtrain.datasets.texts.mapped import load_mapped_texts
@@ -27,13 +28,16 @@ def load_text(conf: TextConf) -> Dataset:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
     conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
-    files = _files(conf)
+    files = to_read(_files(conf), conf.split)
     _check_keys([file for part in files.values() for file in part], conf)
     size = sum(file.stat().st_size for part in files.values() for file in part) * BYTES_PER_BYTE[conf.tokenizer]
     choice = choose_memory(conf.memory, size, _why_resident(files["train"][0], conf))
     if choice.memory == "stream":
         return _on_disk(files, conf, choice.reason)
-    parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}
+    parts = dict[str, list[Texts]]()
+    for split, part in files.items():
+        with read_for(split):
+            parts[split] = [_read(file, conf) for file in part]
     _check_some_text({split: sum(len(texts.texts) for texts in part) for split, part in parts.items()}, files)
     return texts_dataset(parts, conf, choice.reason)
 

@@ -11,7 +11,7 @@ from rtrain.datasets.in_memory import fingerprint
 from rtrain.datasets.labels import Labels, LabelScan, Targets
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.splitting.by_column import SplitKeys, refuse_keys, split_table
-from rtrain.datasets.splitting.shares import SPLITS, check_not_empty, num_wanted, shares
+from rtrain.datasets.splitting.shares import SPLITS, check_not_empty, num_wanted, read_for, shares
 from rtrain.datasets.tables.spec import check_columns
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.read import (
@@ -129,10 +129,11 @@ def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, r
     if task != "token-classification":
         task = labels.task
     keys = SplitKeys.of(conf.split)
-    coded = {
-        split: concatenated([{**coded_texts(texts, labels, task), **deciding(texts, keys, conf)} for texts in part])
-        for split, part in parts.items()
-    }
+    coded = dict[str, Columns]()
+    for split, part in parts.items():
+        with read_for(split):
+            found = [{**coded_texts(texts, labels, task), **deciding(texts, keys, conf)} for texts in part]
+            coded[split] = concatenated(found)
     splits = split_table(coded, keys, conf, task == "classification")
     known = _Known(task, labels.num_classes, labels.class_names, "object", (), reason)
     return _dataset(splits, known, {"task": task, "column": column, **labels.encoding}, labels.targets)

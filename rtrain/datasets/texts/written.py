@@ -13,6 +13,7 @@ from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn, mapped_table
 from rtrain.datasets.on_disk.made_once import identity, made_once, not_written
 from rtrain.datasets.splitting.by_column import SplitKeys
+from rtrain.datasets.splitting.shares import read_for
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.mapped import TextFiles
 from rtrain.datasets.texts.read import Texts
@@ -51,7 +52,8 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
 
     def write(folder: Path) -> None:
         for split, part in files.items():
-            _write(folder / split, (texts for file in part for texts in read(file)), columns)
+            with read_for(split):
+                _write(folder / split, (texts for file in part for texts in read(file)), columns)
 
     try:
         folder = made_once("texts", name, write)
