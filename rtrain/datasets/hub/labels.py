@@ -62,7 +62,7 @@ class ClassNumbers:
     numbers: tuple[int | None, ...]
     """That train has for them; None where it has none."""
     where: str
-    """The split, for messages."""
+    """The split, or one of its files, for messages."""
 
     def __call__(self, table: pa.Table, first_row: int = 0) -> pa.Table:
         """Return the table with the numbers of train, of which ``first_row`` rows come before it.

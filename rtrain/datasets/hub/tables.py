@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ def load_hub_table(parts: Mapping[str, Any], conf: Any) -> Dataset:
     if choice.memory == "resident":
         return load_arrow("huggingface", labelled(parts, conf), conf, conf.path, choice.reason)
     numbers = numbers_of(parts, conf)
-    by_file = {file: numbers[split] for split, part in files.items() for file in part if split in numbers}
+    by_file = {file: replace(numbers[split], where=file) for split in numbers for file in files[split]}
     reading = AdjustedFormat(ArrowFormat(), Numbered(by_file)) if by_file else ArrowFormat()
     places = {split: [*map(Path, part)] for split, part in files.items()}
     return load_stream(FileTable.of("huggingface", reading, conf, places), choice)

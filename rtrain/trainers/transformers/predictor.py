@@ -17,7 +17,7 @@ from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.checkpoint.stored_model import load_stored
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.inputs import Inputs
-from rtrain.trainers.transformers.tokens import IGNORED, encoded, first_tokens, load_tokenizer, tokenize
+from rtrain.trainers.transformers.tokens import IGNORED, encoded_language, first_tokens, load_tokenizer, tokenize
 
 
 class Predictor:
@@ -88,7 +88,7 @@ class LanguagePredictor(Predictor):
             x: (rows,) texts; joined where training packs them.
             batch_size: Number of rows of tokens that are computed together.
         """
-        rows = encoded({"x": x, "y": x}, self._tokenizer, self._conf, self._task)
+        rows = encoded_language(x, self._tokenizer, self._conf, self._task)
         count, loss, right = 0, 0.0, 0
         for start in range(0, len(rows["x"]), batch_size):
             part = slice(start, start + batch_size)

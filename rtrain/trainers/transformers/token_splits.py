@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split, concatenated
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split, objects
 from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.texts.mapped import MappedTexts
 from rtrain.errors import DatasetError
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.token_cache import cached
-from rtrain.trainers.transformers.tokens import encoded, identity, joined, packed, tokens_of, with_targets
+from rtrain.trainers.transformers.tokens import identity, joined, packed, tags_of, tokens_of, with_targets
 
 
 class SplitTexts:
@@ -61,8 +61,6 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
 
 
 def _encoded(split: Split, tokenizer: Any, conf: Conf, task: str) -> Split:
-    if task == "token-classification":  # tags need the words of the tokens
-        return ResidentSplit(encoded(concatenated(list(split.own_rows(0, 1))), tokenizer, conf, task))
     texts, how = SplitTexts(split), {"tokenizer": identity(tokenizer)}
     if task == "causal-lm" and conf.packing:
         every = cached(texts, {**how, "joined": True}, lambda: ({"tokens": joined(one, tokenizer)} for one in texts))
@@ -70,7 +68,8 @@ def _encoded(split: Split, tokenizer: Any, conf: Conf, task: str) -> Split:
     length = conf.max_length + (task == "causal-lm")
     found = cached(texts, {**how, "max_length": length}, lambda: (tokens_of(one, tokenizer, length) for one in texts))
     targets = None if task in ("causal-lm", "masked-lm") else texts.targets()
-    return TokenSplit(found["tokens"], np.concatenate([[0], np.cumsum(found["lengths"])]), targets, task)
+    borders = np.concatenate([[0], np.cumsum(found["lengths"])])
+    return TokenSplit(found["tokens"], borders, targets, task, found.get("words"))
 
 
 @dataclass
@@ -84,11 +83,16 @@ class TokenSplit(MappedSplit):
     y: np.ndarray | None
     """(rows,) targets; None: the tokens are."""
     task: str
+    words: np.ndarray | None = None
+    """(tokens,) int64, of which word in its row a token is the first one; -1: of none. With targets for words only."""
 
     def __post_init__(self) -> None:
         self.num_rows = len(self.borders) - 1
 
     def columns(self, rows: np.ndarray) -> Columns:
         """Return ``x`` and ``y`` of some rows; see ``encoded_dataset``."""
-        ids = [self.tokens[begin:end] for begin, end in zip(self.borders[rows], self.borders[rows + 1], strict=True)]
-        return with_targets(ids, None if self.y is None else self.y[rows], self.task)
+        places = [slice(*ends) for ends in zip(self.borders[rows], self.borders[rows + 1], strict=True)]
+        y = None if self.y is None else self.y[rows]
+        if self.words is not None and y is not None:
+            y = objects([tags_of(self.words[place], tags) for place, tags in zip(places, y, strict=True)])
+        return with_targets([self.tokens[place] for place in places], y, self.task)

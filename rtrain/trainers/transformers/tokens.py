@@ -148,16 +148,12 @@ def _characters(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     return tokenizer
 
 
-def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
-    """Return rows of tokens, and targets, for texts; see ``token_splits.encoded_dataset``."""
-    texts = columns["x"]
+def encoded_language(texts: np.ndarray, tokenizer: Any, conf: Conf, task: str) -> Columns:
+    """Return rows of tokens, and targets, for texts to model; see ``token_splits.encoded_dataset``."""
     if task == "causal-lm" and conf.packing:
         return packed(joined(texts, tokenizer), conf.max_length)
     rows = tokenize(texts, tokenizer, conf.max_length + (task == "causal-lm"))
-    ids = [np.asarray(row, np.int64) for row in rows["input_ids"]]
-    if task == "token-classification":
-        return {"x": objects(ids), "y": objects(_tags(rows, columns["y"]))}
-    return with_targets(ids, columns["y"], task)
+    return with_targets([np.asarray(row, np.int64) for row in rows["input_ids"]], None, task)
 
 
 def with_targets(ids: Sequence[np.ndarray], y: np.ndarray | None, task: str) -> Columns:
@@ -176,26 +172,45 @@ def identity(tokenizer: Any) -> Any:
 
 
 def tokens_of(texts: np.ndarray, tokenizer: Any, max_length: int) -> Arrays:
-    """Return the tokens of all texts one after another, and how many those of each one are."""
-    ids = tokenize(texts, tokenizer, max_length)["input_ids"]
+    """Return the tokens of all texts one after another, and how many those of each one are.
+
+    Of lists of words, ``words`` has for the first token of each word the word's number in its row, and -1 for others.
+    """
+    rows = tokenize(texts, tokenizer, max_length)
+    ids = rows["input_ids"]
     lengths = np.asarray([len(row) for row in ids], np.int64)
-    return {"tokens": np.fromiter(chain.from_iterable(ids), np.int64), "lengths": lengths}
+    found = {"tokens": np.fromiter(chain.from_iterable(ids), np.int64), "lengths": lengths}
+    if not _are_words(texts):
+        return found
+    words = [_words(rows, row, int(length)) for row, length in enumerate(lengths)]
+    return {**found, "words": np.concatenate(words)}
 
 
 def tokenize(texts: np.ndarray, tokenizer: Any, max_length: int) -> Any:
     """Return the tokens of each text, or list of words."""
-    words = bool(len(texts)) and not isinstance(texts[0], str)
-    return tokenizer(list(texts), truncation=True, max_length=max_length, is_split_into_words=words)
+    return tokenizer(list(texts), truncation=True, max_length=max_length, is_split_into_words=_are_words(texts))
 
 
-def _tags(rows: Any, tags: np.ndarray) -> list[np.ndarray]:
-    """Give the tag of a word to its first token."""
-    found = []
-    for row, of_words in enumerate(tags):
-        places = np.full(len(rows["input_ids"][row]), IGNORED, np.int64)
-        for word, place in first_tokens(rows, row).items():
-            places[place] = of_words[word]
-        found.append(places)
+def _are_words(texts: np.ndarray) -> bool:
+    return bool(len(texts)) and not isinstance(texts[0], str)
+
+
+def _words(rows: Any, row: int, length: int) -> np.ndarray:
+    words = np.full(length, -1, np.int64)
+    for word, place in first_tokens(rows, row).items():
+        words[place] = word
+    return words
+
+
+def tags_of(words: np.ndarray, tags: np.ndarray) -> np.ndarray:
+    """Return the targets of the tokens of a row: the first token of a word has its tag.
+
+    Args:
+        words: (tokens,) as ``tokens_of`` has them.
+        tags: (words of the row,) int64.
+    """
+    found = np.full(len(words), IGNORED, np.int64)
+    found[words >= 0] = tags[words[words >= 0]]
     return found
 
 

@@ -164,7 +164,7 @@ def test_new_tags_that_are_numbered_in_another_way_are_known_by_name(load, open_
 
 
 @pytest.mark.parametrize("kind", ["table", "text", "image"])
-def test_a_label_that_is_the_number_of_no_class_is_missing(load, tmp_path, kind):
+def test_a_label_that_is_the_number_of_no_class_is_told(load, tmp_path, kind):
     column = {
         "table": [float(i) for i in range(20)],
         "text": [f"text {i}" for i in range(20)],
@@ -173,7 +173,7 @@ def test_a_label_that_is_the_number_of_no_class_is_missing(load, tmp_path, kind)
     columns = {"x": column, "label": [-1 if i in (3, 7) else i % 2 for i in range(20)]}
     path = save(tmp_path / "x", columns, {"label": datasets.ClassLabel(names=["no", "yes"])})
     keys = {} if kind == "table" else {"input": "x"}
-    with pytest.raises(DatasetError, match="row 4 has no label"):
+    with pytest.raises(DatasetError, match="row 4 has label=-1, which is no class"):
         load("huggingface", path=path, **keys)
 
 

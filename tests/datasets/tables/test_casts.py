@@ -136,7 +136,7 @@ def test_text_in_one_file_and_numbers_in_another_name_both(load, tmp_path, sourc
     with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' contains .* in {paths[0]} it contains "):
         load(source, **keys)
     with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' contains .* in {paths[0]} it contains "):
-        load(source, **{**keys, "path": {"train": paths[0], "test": paths[1]}})
+        load(source, **{**keys, "path": {"train": paths[0], "test": paths[1]}, "split": {}})
     info = load(source, **keys, dtypes={name: "category"}).info
     assert len(info.categories.get("a", info.class_names)) == 4
 

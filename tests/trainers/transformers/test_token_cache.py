@@ -88,7 +88,7 @@ def test_a_run_with_kept_tokens_is_equal_to_the_last_bit(tmp_path, monkeypatch, 
         monkeypatch.setattr(token_splits, name, refuse)
     fit(tmp_path / "second", conf, data)
     assert folders(cache) == made
-    assert len(made) == (1 if task == "token-classification" else 3)  # the tokenizer, and the tokens of two splits
+    assert len(made) == 3  # the tokenizer, and the tokens of two splits
     assert weights(tmp_path / "uncached") == weights(tmp_path / "first") == weights(tmp_path / "second")
 
 
