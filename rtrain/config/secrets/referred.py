@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, Node
 
-from rtrain.config.compose.nodes import Container, children, full_key
+from rtrain.config.compose.nodes import Container, children, full_key, is_container, is_reference
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.secrets.names import is_secret
 from rtrain.config.secrets.urls import MASK, secrets_in_url
@@ -18,10 +18,39 @@ _REFERENCE = re.compile(r"\$\{\s*(\.*)([\w\-]+(?:\.[\w\-]+|\[[\w\-]+\])*)\s*\}")
 _PART = re.compile(r"[\w\-]+")
 
 
+class Leaf(NamedTuple):
+    """A value of a composed config, or a reference."""
+
+    path: str
+    """Full key."""
+    parent: Container
+    key: Any
+    """Its place in the parent."""
+    node: Node
+    is_secret: bool
+    """Whether it is named like a secret, or lies in what is."""
+
+
+def leaves(node: Container, path: str = "", *, secret: bool = False) -> Iterator[Leaf]:
+    """Yield all values; resolves nothing."""
+    is_mapping = isinstance(node, DictConfig)
+    for name, key, child in children(node):
+        own = secret or (is_mapping and is_secret(name))
+        if is_container(child) and not is_reference(child):
+            yield from leaves(child, full_key(path, name), secret=own)
+        else:
+            yield Leaf(full_key(path, name), node, key, child, own)
+
+
 def referred_by_secrets(cfg: DictConfig) -> frozenset[str]:
     """Return the full keys of values in ``vars`` that secrets and URLs with secrets are made of; resolves nothing."""
-    values = dict(_leaves(cfg))
-    waiting = [(path, part) for path, (secret, value) in values.items() for part in _secret_parts(secret, value)]
+    return referred_by(list(leaves(cfg)))
+
+
+def referred_by(every: Sequence[Leaf]) -> frozenset[str]:
+    """Return ``referred_by_secrets`` for the values of a config."""
+    waiting = [(one.path, part) for one in every for part in _secret_parts(one.is_secret, one.node._value())]
+    values = {one.path: one.node._value() for one in every} if waiting else {}
     found = set[str]()
     while waiting:
         path, text = waiting.pop()
@@ -29,7 +58,7 @@ def referred_by_secrets(cfg: DictConfig) -> frozenset[str]:
             for leaf in [one for one in values if one == name or one.startswith(f"{name}.")]:
                 if leaf not in found:
                     found.add(leaf)
-                    waiting.append((leaf, str(values[leaf][1])))
+                    waiting.append((leaf, str(values[leaf])))
     return frozenset(one for one in found if one.startswith(f"{SECTION}."))
 
 
@@ -53,16 +82,6 @@ def _without_referred(word: str, names: Collection[str]) -> str:
     if equals and any(name.startswith(f"{plain}.") for name in names):  # a mapping that holds it
         return f"{key}='{MASK}'"
     return word
-
-
-def _leaves(node: Container, path: str = "", *, secret: bool = False) -> Iterator[tuple[str, tuple[bool, Any]]]:
-    """Yield the full key of each value, with whether it is a secret by its key, or by that of what it lies in."""
-    for name, _, child in children(node):
-        own = secret or (isinstance(node, DictConfig) and is_secret(name))
-        if isinstance(child, Container) and not child._is_interpolation():
-            yield from _leaves(child, full_key(path, name), secret=own)
-        else:
-            yield full_key(path, name), (own, child._value())
 
 
 def _secret_parts(secret: bool, value: Any) -> list[str]:
