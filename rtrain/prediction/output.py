@@ -160,7 +160,8 @@ def _with_kept(kept: dict[str, Any], found: dict[str, Any]) -> pa.Table:
     if both:
         others = ",".join(name for name in kept if name not in both)
         message = f"the data has a column '{both[0]}', which the output needs for the model's predictions."
-        raise ConfigError(message, f"Choose the columns to keep: 'dataset.ids=[{others}]'")
+        hint = f"Choose the columns to keep: 'dataset.ids=[{others}]'. Of images and texts, all are kept: rename it."
+        raise ConfigError(message, hint)
     return pa.table(kept | found)
 
 

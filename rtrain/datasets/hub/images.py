@@ -23,6 +23,7 @@ from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from PIL.Image import Image
 
 
@@ -100,21 +101,23 @@ class MappedImages(DecodedSplit, MappedSplit):
 class HubImageRows:
     """Reads images to predict; a piece is the number of a part, its first row and the row to end before."""
 
-    parts: Sequence[tuple[HubImages, np.ndarray | None]]
-    """Images with their labels if there are some."""
+    parts: Sequence[tuple[HubImages, pa.Table]]
+    """Images with the other columns, the label among them if there is one."""
     pieces: Sequence[tuple[int, int, int]]
     reader: ImageReader
+    label: str
     encoding: Mapping[str, Any]
 
     def read(self, piece: tuple[int, int, int], with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a piece."""
         number, first, end = piece
-        images, labels = self.parts[number]
+        images, table = self.parts[number]
         x, y = images.all_pixels(range(first, end), self.reader), None
-        if labels is not None and with_labels:
+        kept = {name: table[name][first:end] for name in table.column_names}
+        if with_labels and self.label in kept:
             known = Labels.stored(self.encoding["label"], self.encoding)
-            y = targets(Arrays(where=images.where, x=x, y=labels[first:end]), known, first)
-        yield RawChunk(x, y, {})
+            y = targets(Arrays(where=images.where, x=x, y=kept[self.label].to_numpy()), known, first)
+        yield RawChunk(x, y, kept)
 
 
 def load_hub_images(parts: Mapping[str, Any], column: str, labels: Mapping[str, np.ndarray], conf: Any) -> Dataset:
@@ -162,14 +165,14 @@ def _mapped(
 
 
 def open_hub_images(
-    parts: Mapping[str, Any], column: str, labels: Mapping[str, np.ndarray], conf: Any, encoding: Mapping[str, Any]
+    parts: Mapping[str, Any], column: str, others: Mapping[str, pa.Table], conf: Any, encoding: Mapping[str, Any]
 ) -> HubImageRows:
     """Open the images of all splits to predict them.
 
     Args:
         parts: The splits.
         column: Of the images.
-        labels: Of the splits that have some, (rows,).
+        others: The other columns of each split; labels may be missing.
         conf: The conf of the source.
         encoding: ``Dataset.encoding`` of training.
 
@@ -185,7 +188,8 @@ def open_hub_images(
         for number, part in enumerate(parts.values())
         for first in range(0, len(part), PIECE_ROWS)
     ]
-    return HubImageRows([*zip(images, map(labels.get, parts), strict=True)], pieces, reader, encoding)
+    every = [*zip(images, others.values(), strict=True)]
+    return HubImageRows(every, pieces, reader, conf.label, encoding)
 
 
 def _images(part: Any, column: str, path: str) -> HubImages:

@@ -124,19 +124,17 @@ def _with_label(table: Any, label: str, values: pa.Array) -> Any:
     return table.set_column(table.column_names.index(label), label, values)
 
 
-def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None, *, alone: bool = False) -> Any:
-    """Return the columns of new rows, or the label ``alone``, with the names of classes as labels.
+def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None) -> Any:
+    """Return the columns of new rows with the names of classes as labels.
 
     Args:
         part: The rows; their labels may be missing.
         conf: The label's name.
         known: What training called the classes, also where numbers have no names; None if they had none.
-        alone: Leave out all columns but the label.
     """
     import pyarrow as pa
 
-    label = conf.label
-    table = arrow_columns(part, [name for name in part.column_names if name == label or not alone])
+    label, table = conf.label, arrow_columns(part, part.column_names)
     if not known or label is None or label not in table.column_names or not _are_codes(table[label].type):
         return table
     names = pa.array(class_names(part.features[label]) or known, pa.string())

@@ -257,9 +257,14 @@ def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mappi
     from rtrain.datasets.hub.images import open_hub_images
 
     names = encoding.get("label_names")
-    tables = {split: named_labels(part, conf, names, alone=True) for split, part in parts.items()}
-    labels = {split: one[conf.label].to_numpy() for split, one in tables.items() if conf.label in one.column_names}
-    return open_hub_images(parts, _image_column(next(iter(parts.values())), conf), labels, conf, encoding)
+    others = {split: named_labels(_without_images(part), conf, names) for split, part in parts.items()}
+    return open_hub_images(parts, _image_column(next(iter(parts.values())), conf), others, conf, encoding)
+
+
+def _without_images(part: Any) -> Any:
+    import datasets
+
+    return part.remove_columns([name for name, kind in part.features.items() if isinstance(kind, datasets.Image)])
 
 
 def _image_column(part: Any, conf: HuggingfaceConf) -> str:

@@ -96,10 +96,12 @@ def _chunk(texts: Texts, conf: TextConf, encoding: Mapping[str, Any], with_label
         tokens = Tokens(encoding["characters"])
         columns = blocks(tokens.encode(joined_text([texts]), texts.where), conf.block_size)
         return RawChunk(columns["x"], columns["y"], {})
-    x = texts.rows()
+    x, kept = texts.rows(), texts.kept
     if encoding["task"] == "language-modeling":
-        return RawChunk(x, x, texts.kept)
+        return RawChunk(x, x, kept)
+    if texts.labels is not None and conf.label is not None:
+        kept = {**kept, conf.label: texts.labels}
     if not with_labels or texts.labels is None:
-        return RawChunk(x, None, texts.kept)
+        return RawChunk(x, None, kept)
     labels = Labels.stored(encoding["column"], encoding)
-    return RawChunk(x, coded_texts(texts, labels, encoding["task"])["y"], texts.kept)
+    return RawChunk(x, coded_texts(texts, labels, encoding["task"])["y"], kept)

@@ -115,6 +115,35 @@ def test_new_images_are_read_a_few_at_a_time(load, open_rows, tmp_path, size):
     np.testing.assert_array_equal(found.y, want["y"])
 
 
+@pytest.mark.parametrize("kind", ["image", "text", "words"])
+def test_all_other_columns_of_new_rows_are_kept(load, open_rows, tmp_path, kind):
+    names = datasets.ClassLabel(names=["ant", "zebra"])
+    count = 150
+    columns = {"id": [f"row {row}" for row in range(count)], "label": [row % 2 for row in range(count)]}
+    columns |= {"image": [Image.new("L", (4, 4), row) for row in range(count)], "text": ["a b"] * count}
+    columns |= {"words": [["a", "b"]] * count, "tags": [[0, 1]] * count}
+    kinds = {"label": names, "tags": datasets.Sequence(names)}
+    whole = datasets.Dataset.from_dict(columns)
+    for name, kind_of in kinds.items():
+        whole = whole.cast_column(name, kind_of)
+    whole.save_to_disk(str(tmp_path / "x"))
+    keys = {"path": str(tmp_path / "x"), "input": kind, "label": "tags" if kind == "words" else "label"}
+    trained = load("huggingface", **keys, split={"test": 0})
+    for with_labels in (False, True):
+        found = open_rows("huggingface", trained, with_labels=with_labels, **keys).kept
+        assert [str(one) for one in found["id"]] == columns["id"]
+        want = [["ant", "zebra"][one] for one in columns["label"]]
+        labels = found[keys["label"]]
+        if kind == "words":
+            assert [list(row) for row in labels] == [["ant", "zebra"]] * count
+        else:
+            assert [str(one) for one in labels] == want
+    only = whole.select_columns(["image", "text", "words"][: 1 + (kind != "image") * 2])
+    only.save_to_disk(str(tmp_path / "only"))
+    rows = open_rows("huggingface", trained, **{**keys, "path": str(tmp_path / "only")})
+    assert (len(rows.x), keys["label"] in rows.kept) == (count, False)
+
+
 def test_a_new_label_of_no_class_is_named_by_its_row(load, open_rows, tmp_path):
     dataset = load("huggingface", path=save(tmp_path / "x"), split={"test": 0})
     rows = [{"bytes": encoded(0), "path": None}] * 100
