@@ -45,16 +45,20 @@ docs: .venv/test
 bench: .venv/test
 	$(BIN)/python tests/benchmarks/run.py $(NAMES)
 
-# torch comes first: with it installed, nothing else asks the index for another build of it.
-.venv/demo: pyproject.toml constraints.txt
+# torch comes first: with it installed, nothing else asks the index for another build of it. With what builds the package installed, pip
+# makes no environment of its own for that.
+.venv/base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP_INSTALL) torch
-	$(PIP_INSTALL) --editable .
+	$(PIP_INSTALL) torch hatchling editables
 	touch $@
 
-.venv/test: .venv/demo
-	$(PIP_INSTALL) --editable ".[test]"
+.venv/demo: .venv/base
+	$(PIP_INSTALL) --no-build-isolation --editable .
 	touch $@
+
+.venv/test: .venv/base
+	$(PIP_INSTALL) --no-build-isolation --editable ".[test]"
+	touch .venv/demo $@
 
 clean:
 	rm -rf .venv runs multirun build dist
