@@ -214,7 +214,9 @@ def test_where_the_rows_of_training_are_gone_nothing_is_said(halved, caplog):
     try:
         assert trained_on(run, [f"dataset.path={root}/copy.csv"], caplog) == (None, [])
         write_rows(root / "rows.csv", rows + 1)
-        assert trained_on(run, [f"dataset.path={root}/copy.csv"], caplog) == (None, [])
+        count, told = trained_on(run, [f"dataset.path={root}/copy.csv"], caplog)
+        assert (count, len(told)) == (None, 1)
+        assert "training's data has changed since training" in told[0]
     finally:
         (root / "away.csv").rename(root / "rows.csv")
 
@@ -230,6 +232,43 @@ def test_streamed_rows_are_known_by_their_files(halved, caplog):
     assert len(told) == 1
     write_rows(root / "copied.csv", rows)
     assert trained_on(run, [f"dataset.path={root}/copied.csv"], caplog) == (None, [])
+
+
+@pytest.fixture(params=["resident", "stream"])
+def wide(request, tmp_path, monkeypatch):
+    """Return a run on a file of which one column is dropped, the file, and the run's words, without its memory."""
+    rows = np.random.default_rng(3).normal(size=(60, 4)).round(6)
+    file = tmp_path / "rows.csv"
+    np.savetxt(file, rows, "%.6f", ",", header="a,b,c,y", comments="")
+    if request.param == "stream":
+        monkeypatch.setattr("rtrain.datasets.memory.free_bytes", lambda: 100)
+    words = ["dataset=csv", f"dataset.path={file}", "dataset.label=y", "dataset.drop=[c]", "num_workers=0"]
+    run = rtrain.fit("xgboost", [*words, "trainer.num_boost_round=2", f"run.root_dir={tmp_path}/runs"])
+    assert run.manifest.dataset["memory"] == request.param
+    monkeypatch.undo()
+    return run, file, rows
+
+
+def test_a_split_is_that_of_training_however_much_memory_is_free(wide, caplog, monkeypatch):
+    run, *_ = wide
+    if run.manifest.dataset["memory"] == "resident":
+        monkeypatch.setattr("rtrain.datasets.memory.free_bytes", lambda: 4_000)
+    assert trained_on(run, [], caplog) == (0, [])
+    assert rtrain.evaluate(run.path)["rmse"] == pytest.approx(run.metrics["test/rmse"], rel=1e-5)
+    for word in ("dataset.memory=stream", "dataset.memory=resident", "dataset.label=b"):
+        with pytest.raises(ConfigError, match=rf"{word} makes different splits than in training"):
+            rtrain.evaluate(run.path, [word])
+
+
+def test_a_split_has_the_features_of_training_whatever_columns_came_or_went(wide, caplog):
+    run, file, rows = wide
+    before = rtrain.evaluate(run.path)
+    np.savetxt(file, np.column_stack([rows[:, 0], rows[:, 1], rows]), "%.6f", ",", header="z,v,a,b,c,y", comments="")
+    assert rtrain.evaluate(run.path) == before
+    np.savetxt(file, rows[:, [0, 1, 3]], "%.6f", ",", header="a,b,y", comments="")
+    assert rtrain.evaluate(run.path) == before
+    is_streamed = run.manifest.dataset["memory"] == "stream"
+    assert trained_on(run, [], caplog)[0] == (None if is_streamed else 0)
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from rtrain.datasets.conf import SplitConf
 from rtrain.datasets.files import SPLIT_NAMES
+from rtrain.datasets.splitting.shares import read_for, to_read
 from rtrain.errors import DatasetError
 
 
-def class_folders(folder: Path) -> dict[str, dict[str, Path]]:
-    """Return the class folders by split and class.
+def class_folders(folder: Path, conf: SplitConf) -> dict[str, dict[str, Path]]:
+    """Return the class folders by split and class; of the splits that ``conf`` does not leave out.
 
     Raises:
         DatasetError: There is none, or a split has a class that ``train`` has not.
@@ -23,8 +25,10 @@ def class_folders(folder: Path) -> dict[str, dict[str, Path]]:
         found = ", ".join(splits["train"]) or "none"
         message = f"dataset.path: {folder} needs a folder for each of two or more classes; found: {found}."
         raise DatasetError(message, "Arrange the files as <path>/<class>/<file> or <path>/train/<class>/<file>.")
+    splits = to_read(splits, conf)
     for split, classes in splits.items():
-        _check_classes(split, classes, splits["train"], folder)
+        with read_for(split):
+            _check_classes(split, classes, splits["train"], folder)
     return splits
 
 

@@ -20,7 +20,7 @@ from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.predict_rows import load_as_trained, spec_of
 from rtrain.errors import CheckpointError, ConfigError
-from rtrain.prediction.opened_model import OWN_COLUMNS, composed_of, open_model, sections_of
+from rtrain.prediction.opened_model import OWN_COLUMNS, OpenedModel, composed_of, open_model, sections_of
 from rtrain.prediction.raw_columns import UNKNOWN, open_raw_rows
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.filesystem.files import to_json
@@ -29,8 +29,8 @@ from rtrain.trainers.trained import CheckpointMetadata
 DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")
 OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
-CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
-"""Keys that say which of its rows make a split."""
+CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split", "memory"))
+"""Keys that say which of its rows make a split: streamed rows are split in another way than those in memory."""
 OF_ROWS = tuple(f"dataset.{key}" for key in ("ids", "max_unseen"))
 """Keys that say something of raw rows, and nothing of a split."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
@@ -119,7 +119,7 @@ class Opened:
         self.refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
         if not self.other_data:
             message = "makes different splits than in training: the model may have seen their rows"
-            self.refuse(CHOOSING, message, "Remove it, or use other data.")
+            self.refuse((*CHOOSING, "dataset.label"), message, "Remove it, or use other data.")
         dataset = self.splits
         _check_same(dataset.info, self.info)
         found = _preparation(dataset.encoding)
@@ -132,11 +132,11 @@ class Opened:
         return SplitRows(_chosen(dataset, split))
 
     def _conf_of_split(self) -> Any:
-        """Return what reads a split: a column that is the weight no longer does not become a feature."""
-        conf = self.conf.dataset
-        if "dataset.weight" not in self._words or not isinstance(conf, ColumnsConf) or conf.features is not None:
+        """Return what reads a split with the features of training: others may have come since, or have another role."""
+        conf = self.conf.dataset if self.other_data else _as_read_before(self.conf.dataset, self.info)
+        if not isinstance(conf, ColumnsConf) or conf.features is not None or "roles" not in self._encoding:
             return conf
-        return replace(conf, features=list(spec_of(self._encoding, conf).inputs))
+        return replace(conf, features=list(spec_of(self._encoding, conf).inputs), drop=[])
 
     def _reader(self) -> RowReader | None:
         try:
@@ -189,7 +189,7 @@ def open_checkpoint(
         command=f"rtrain {verb} {place}",
         redact=composed.redact,
         other_data=other_data,
-        _read_as_recorded=partial(_read_as_recorded, about, checked.root, builder) if may_read else None,
+        _read_as_recorded=partial(_read_as_recorded, about, checked, builder) if may_read else None,
         _words=checked.words,
         _source=None if dataset is None else load_source(dataset["type"], builder),
         _encoding=about.encoding,
@@ -209,7 +209,13 @@ def _has_local_files(about: CheckpointMetadata) -> bool:
     return all(isinstance(one, str) and "://" not in one for one in places)
 
 
-def _read_as_recorded(about: CheckpointMetadata, root: Path | None, builder: Builder) -> Dataset:
+def _as_read_before(conf: Any, info: DatasetInfo) -> Any:
+    """Return what reads the data of training as it was read then: what ``auto`` chooses depends on free memory."""
+    chooses = getattr(conf, "memory", None) == "auto" and info.memory in ("resident", "stream")
+    return replace(conf, memory=info.memory) if chooses else conf
+
+
+def _read_as_recorded(about: CheckpointMetadata, checked: OpenedModel, builder: Builder) -> Dataset:
     """Read the data that a checkpoint names.
 
     Raises:
@@ -217,10 +223,9 @@ def _read_as_recorded(about: CheckpointMetadata, root: Path | None, builder: Bui
     """
     sections, _ = sections_of(about, ())
     sections["allow"] = list(about.allow)
-    composed = composed_of(sections, root, (), ("rtrain", "evaluate"))
-    return load_as_trained(
-        load_source(composed.resolved["dataset"]["type"], builder), composed.conf.dataset, about.encoding
-    )
+    composed = composed_of(sections, checked.root, (), ("rtrain", "evaluate"))
+    conf = _as_read_before(composed.conf.dataset, checked.model.trained.info)
+    return load_as_trained(load_source(composed.resolved["dataset"]["type"], builder), conf, about.encoding)
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,10 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
+def _in_order(table: pa.Table, names: list[str]) -> pa.Table:
+    return table.select(names) if set(names) == set(table.column_names) else table
+
+
 class _Columns:
     """The columns of a first table, which are those of the others as well."""
 
@@ -216,8 +220,11 @@ class _Columns:
         """
         if self.schema is None:
             self.schema = pa.schema([_without_null(field) for field in table.schema])
+        for field in self.schema:
+            if field.name not in table.column_names:  # rows of a file that lacks the label, say
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
         try:
-            return table.cast(self.schema)
+            return _in_order(table, self.schema.names).cast(self.schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise PredictionError(
                 f"columns differ between the predicted files or rows: {error}",

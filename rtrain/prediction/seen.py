@@ -37,10 +37,9 @@ def num_trained_on(opened: Opened, split: str | None) -> int | None:
         return None
     if trained is None:
         return None
-    is_as_it_was = trained.info.fingerprint == info.fingerprint
-    if not opened.other_data and not is_as_it_was:
-        log.warning("the data has changed since training: the model may have been trained on some of these rows")
-    if not is_as_it_was:
+    if trained.info.fingerprint != info.fingerprint:
+        which = "training's data" if opened.other_data else "the data"
+        log.warning(f"{which} has changed since training: the model may have been trained on some of these rows")
         return None
     if not opened.other_data:
         return info.num_rows["train"] if split == "train" else 0

@@ -12,7 +12,7 @@ from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.splitting.shares import split_parts
+from rtrain.datasets.splitting.shares import read_for, split_parts
 from rtrain.datasets.tables.column_roles import grouped
 from rtrain.errors import DatasetError
 
@@ -77,9 +77,10 @@ def load_arrays(
     reason = always_resident(sum(values.nbytes for values in x.values())) if reason is None else reason
     _check_shapes(x, parts)
     labels = scanned(parts, names.label, task)
-    columns = {
-        split: grouped({"x": x[split], "y": targets(part, labels), **part.more}) for split, part in parts.items()
-    }
+    columns = dict[str, Columns]()
+    for split, part in parts.items():
+        with read_for(split):
+            columns[split] = grouped({"x": x[split], "y": targets(part, labels), **part.more})
     return _coded(columns, labels, names, conf, _task(columns["train"], labels, task), reason)
 
 

@@ -120,6 +120,30 @@ def numbers_of(parts: Mapping[str, Any], conf: HasLabel) -> dict[str, ClassNumbe
     return found
 
 
+def feature_classes(parts: Mapping[str, Any], features: Collection[str]) -> dict[str, list[str]]:
+    """Return the names of the classes of features that are numbers of classes, as all splits have them.
+
+    Raises:
+        DatasetError: Splits number the classes of a feature differently: equal numbers would mean different things.
+    """
+    found: dict[str, list[str]] = {}
+    for split, part in parts.items():
+        of_split = {name: names for name in features if (names := class_names(part.features.get(name)))}
+        check_feature_classes(of_split, found, f"split '{split}'", "train")
+        found |= of_split
+    return found
+
+
+def check_feature_classes(
+    found: Mapping[str, Sequence[str]], known: Mapping[str, Sequence[str]], what: str, other: str
+) -> None:
+    """Raise a DatasetError if the classes of a feature are numbered otherwise than in what is known."""
+    for name in found.keys() & known.keys():
+        if list(found[name]) != list(known[name]):
+            message = f"feature '{name}' is the number of a class, and {what} numbers them otherwise than {other}."
+            raise DatasetError(message, "Save it with the same ClassLabel in both, or with the names as text.")
+
+
 def _with_label(table: Any, label: str, values: pa.Array) -> Any:
     return table.set_column(table.column_names.index(label), label, values)
 

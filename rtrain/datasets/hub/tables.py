@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.hub.files import files_of, why_resident
-from rtrain.datasets.hub.labels import ClassNumbers, labelled, numbers_of
-from rtrain.datasets.memory import choose_memory
+from rtrain.datasets.hub.labels import ClassNumbers, feature_classes, labelled, numbers_of
+from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.tables.adjusted import AdjustedFormat
 from rtrain.datasets.tables.arrow import load_arrow
 from rtrain.datasets.tables.formats.arrow import ArrowFormat
 from rtrain.datasets.tables.load import FileTable, load_stream
+from rtrain.datasets.tables.predict_rows import spec_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Files = Mapping[str, Sequence[str]]
+"""The files of each split."""
 
 
 def load_hub_table(parts: Mapping[str, Any], conf: Any) -> Dataset:
@@ -34,8 +38,17 @@ def load_hub_table(parts: Mapping[str, Any], conf: Any) -> Dataset:
     num_rows, num_features = sum(map(len, parts.values())), len(conf.features or parts["train"].column_names)
     num_bytes = num_rows * ((4 if conf.dtype == "float32" else 8) * num_features + 8)
     choice = choose_memory(conf.memory, num_bytes, why_resident(files, conf.path))
-    if choice.memory == "resident":
-        return load_arrow("huggingface", labelled(parts, conf), conf, conf.path, choice.reason)
+    load = _resident if choice.memory == "resident" else _streamed
+    dataset = load(parts, files, conf, choice)
+    inputs = spec_of(dataset.encoding, conf).inputs
+    return replace(dataset, encoding={**dataset.encoding, "feature_classes": feature_classes(parts, inputs)})
+
+
+def _resident(parts: Mapping[str, Any], files: Files, conf: Any, choice: MemoryChoice) -> Dataset:
+    return load_arrow("huggingface", labelled(parts, conf), conf, conf.path, choice.reason)
+
+
+def _streamed(parts: Mapping[str, Any], files: Files, conf: Any, choice: MemoryChoice) -> Dataset:
     numbers = numbers_of(parts, conf)
     by_file = {file: replace(numbers[split], where=file) for split in numbers for file in files[split]}
     reading = AdjustedFormat(ArrowFormat(), Numbered(by_file)) if by_file else ArrowFormat()

@@ -24,7 +24,7 @@ class Images(Source):
         folder = existing_path(conf.path)
         if not folder.is_dir():
             raise DatasetError(f"dataset.path: {conf.path} is a file; images must be in one folder per class.")
-        return load_images(class_folders(folder), conf)
+        return load_images(class_folders(folder, conf.split), conf)
 
     def open_rows(self, conf: ImagesConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all images at ``path``: a file, a folder of any depth or a glob. The files' names are kept."""

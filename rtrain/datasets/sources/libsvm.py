@@ -57,8 +57,9 @@ class Libsvm(Source):
     def load(self, conf: LibsvmConf) -> Dataset:
         """Read the files at ``path`` as dense rows of float32."""
         from rtrain.datasets.files import files_by_split
+        from rtrain.datasets.splitting.shares import to_read
 
-        files = files_by_split(conf.path, ENDINGS, SIDE_ENDINGS)
+        files = to_read(files_by_split(conf.path, ENDINGS, SIDE_ENDINGS), conf.split)
         every = [(split, file) for split, part in files.items() for file in part if not _is_side_file(file)]
         if _is_sparse(every[0][1]):
             read = _read_sparse([file for _, file in every], conf)

@@ -15,6 +15,7 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import TablePath
+from rtrain.datasets.splitting.shares import read_for, to_read
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -109,12 +110,15 @@ class Pair:
 
 
 def _by_split(conf: NumpyConf, targets_needed: bool = True) -> dict[str, Pair]:
-    paths = conf.path if isinstance(conf.path, Mapping) else {"": conf.path}
+    paths: Mapping[str, Any] = conf.path if isinstance(conf.path, Mapping) else {"": conf.path}
+    if targets_needed and "train" in paths:
+        paths = to_read(paths, conf.split)
     found: dict[str, Pair] = {}
     for split, path in paths.items():
         key = f"dataset.path.{split}" if split else "dataset.path"
-        found |= _pairs(path, key, split, conf, targets_needed)
-    return found
+        with read_for(split or "train"):
+            found |= _pairs(path, key, split, conf, targets_needed)
+    return to_read(found, conf.split) if targets_needed else found
 
 
 def _pairs(text: str, key: str, split: str, conf: NumpyConf, targets_needed: bool) -> dict[str, Pair]:

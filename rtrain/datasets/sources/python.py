@@ -13,6 +13,7 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.arrays.load import TASKS, Arrays, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.splitting.shares import to_read
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.datasets.without_effect import check_task
 from rtrain.errors import DatasetError, RtrainError
@@ -76,7 +77,7 @@ class Python(Source):
 
     def load(self, conf: PythonConf) -> Dataset:
         """Call the function and take what it returns."""
-        tables, arrays = _by_split(conf, self.builder)
+        tables, arrays = (to_read(parts, conf.split) for parts in _by_split(conf, self.builder))
         fitting = TASKS if arrays or conf.text is None else TEXTS
         check_task(conf.task, fitting, f"the {_kind(arrays, conf)} of {conf.function}")
         if arrays:

@@ -52,8 +52,9 @@ class Tfrecord(Source):
     def load(self, conf: TfrecordConf) -> Dataset:
         """Read the files at ``path``."""
         from rtrain.datasets.files import shards_by_split
+        from rtrain.datasets.splitting.shares import to_read
 
-        files = shards_by_split(conf.path, ENDINGS)
+        files = to_read(shards_by_split(conf.path, ENDINGS), conf.split)
         rows = {split: [(file, row) for file in part for row in _examples(file)] for split, part in files.items()}
         first_file, first = rows["train"][0]
         features = _features(first, conf, str(first_file))

@@ -52,8 +52,9 @@ class Webdataset(Source):
         """Read the shards at ``path``."""
         from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.images.pixels import image_size
+        from rtrain.datasets.splitting.shares import to_read
 
-        files = shards_by_split(conf.path, ENDINGS)
+        files = to_read(shards_by_split(conf.path, ENDINGS), conf.split)
         first = next(_samples(files["train"][0]), None)
         if first is None:
             raise DatasetError(f"{files['train'][0]}: the shard is empty.")

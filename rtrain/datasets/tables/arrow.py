@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.memory import always_resident
+from rtrain.datasets.splitting.shares import read_for
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.in_memory import resident_table
 from rtrain.datasets.tables.predict_rows import arrow_places
-from rtrain.datasets.tables.spec import check_columns, choose_features, used_columns
+from rtrain.datasets.tables.spec import check_has, choose_features, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def load_arrow(
     parts = {split: adjust(table, places[split]) for split, table in parts.items()}
     features = choose_features(conf, parts["train"].schema, places["train"])
     for split, table in parts.items():
-        check_columns(used_columns(conf, features), table.schema, places[split], "features")
+        with read_for(split):
+            check_has(used_columns(conf, features), table.schema, places[split], f"{places['train']} has")
     if reason is None:
         width = 4 if conf.dtype == "float32" else 8
         reason = always_resident(sum(table.num_rows for table in parts.values()) * (width * len(features) + 8))

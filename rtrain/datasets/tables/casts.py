@@ -29,6 +29,16 @@ def cast_table(table: pa.Table, dtypes: Mapping[str, str], where: str, first_row
     return table
 
 
+def without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose columns of type string_view are strings: Arrow can't filter the others."""
+    import pyarrow as pa
+
+    for place, column in enumerate(table.schema):
+        if pa.types.is_string_view(column.type):
+            table = table.set_column(place, column.name, table[column.name].cast(pa.large_string()))
+    return table
+
+
 def cast_schema(schema: pa.Schema, dtypes: Mapping[str, str]) -> pa.Schema:
     """Return the columns and types of a cast table."""
     for index, name in enumerate(schema.names):

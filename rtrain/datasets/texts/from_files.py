@@ -69,7 +69,9 @@ def _on_disk(files: Mapping[str, Sequence[Path]], conf: TextConf, reason: str) -
 def _check_some_text(num_rows: Mapping[str, int], files: Mapping[str, Sequence[Path]]) -> None:
     for split, count in num_rows.items():
         if not count:
-            raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
+            place = files[split][0] if files[split] else split
+            with read_for(split):
+                raise DatasetError(f"{place}: there is no text for the split '{split}'.", "Check dataset.path.")
 
 
 def _check_keys(files: Sequence[Path], conf: TextConf) -> None:
@@ -94,7 +96,7 @@ def _files(conf: TextConf) -> dict[str, list[Path]]:
     """Return the files of each split; in folders of classes, class after class."""
     if not _are_class_folders(conf):
         return files_by_split(conf.path, (*PLAIN, *TABLES))
-    folders = class_folders(Path(str(conf.path)).expanduser())
+    folders = class_folders(Path(str(conf.path)).expanduser(), conf.split)
     return {split: [file for one in classes.values() for file in _plain(one)] for split, classes in folders.items()}
 
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from rtrain.datasets.base import EpochPlan, concatenated
 from rtrain.errors import DatasetError
@@ -128,6 +130,38 @@ def test_what_labels_lack_is_told_as_of_rows_in_memory(load, tmp_path, small_bat
             load("huggingface", path=str(tmp_path / "holes"), **keys)
         with pytest.raises(DatasetError, match=rf"{place} has the class 'bee', which split 'train' lacks"):
             load("huggingface", path=str(tmp_path / "other"), **keys)
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_a_feature_whose_classes_are_numbered_in_another_way_is_refused(load, open_rows, tmp_path, memory):
+    def coloured(names):
+        return part().cast_column("whole", datasets.ClassLabel(names=[f"{one}" for one in names]))
+
+    numbers = list(range(3 * COUNT))
+    keys = {"features": ["a", "whole"], "memory": memory}
+    save(tmp_path / "x", train=coloured(numbers), test=coloured(numbers[::-1]))
+    with pytest.raises(DatasetError, match=r"feature 'whole' is the number of a class, and split 'test' numbers them"):
+        load("huggingface", path=str(tmp_path / "x"), **keys)
+    assert load("huggingface", path=str(tmp_path / "x"), **{**keys, "features": ["a"]}).info.num_rows["test"] == COUNT
+    same = save(tmp_path / "same", train=coloured(numbers), test=coloured(numbers))
+    trained = load("huggingface", path=same, **keys)
+    assert len(open_rows("huggingface", trained, path=same, **keys).x) == 2 * COUNT
+    other = save(tmp_path / "new", train=coloured(numbers[::-1]))
+    with pytest.raises(DatasetError, match=r"feature 'whole' .* numbers them otherwise than the data set of training"):
+        open_rows("huggingface", trained, path=other, **keys)
+
+
+@pytest.mark.parametrize("source", ["huggingface", "parquet"])
+def test_views_of_texts_are_read_as_texts(load, tmp_path, source):
+    table = pa.table(
+        {"a": range(99), "view": pa.array(["x", "y", "z"] * 33, pa.string_view()), "label": [0, 1, 0] * 33}
+    )
+    datasets.Dataset(table).save_to_disk(str(tmp_path / "huggingface"))
+    pq.write_table(table, tmp_path / "parquet")
+    keys = {"path": str(tmp_path / source), "label": "label", "split": {"test": 0}}
+    held, streamed = (load(source, **keys, memory=one) for one in ("resident", "stream"))
+    assert held.info.categories == streamed.info.categories == {"view": ("x", "y", "z")}
+    np.testing.assert_array_equal(rows_of(held, "train")["x"], rows_of(streamed, "train")["x"])
 
 
 def test_a_large_table_is_streamed_by_itself(load, tmp_path, monkeypatch):

@@ -1,11 +1,17 @@
 """A split of the data that has no labels, as those of competitions have, is told, and can be left out."""
 
 import json
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from PIL import Image
 from pyarrow import csv, parquet
+from pydantic import TypeAdapter
 
+from rtrain.config.targets.builder import Builder
+from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 
 COUNT = 40
@@ -58,8 +64,6 @@ def test_of_files(load, tmp_path, kind, harm, split, memory):
 @pytest.mark.parametrize("kind", ["table", "text", "image"])
 def test_of_hugging_face_data_sets(load, tmp_path, kind, split, memory):
     datasets = pytest.importorskip("datasets")
-    from PIL import Image
-
     names = datasets.ClassLabel(names=["no", "yes"])
     columns = rows().to_pydict()
     columns |= {"image": [Image.new("RGB", (4, 4), (one, 0, 0)) for one in range(COUNT)]} if kind == "image" else {}
@@ -71,6 +75,87 @@ def test_of_hugging_face_data_sets(load, tmp_path, kind, split, memory):
     with pytest.raises(DatasetError, match=rf"row 1 has y=-1, which is no class.*\n.*\n.*dataset\.split\.{split}=0$"):
         load("huggingface", **keys)
     assert load("huggingface", split={split: 0}, **keys).info.num_rows.keys() <= {"train", "test"} - {split}
+
+
+def write_images(root):
+    for row in range(8):
+        file = root / "train" / f"class{row % 2}" / f"{row}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (row, 0, 0)).save(file)
+    (root / "test").mkdir()
+    Image.new("RGB", (4, 4)).save(root / "test" / "0.png")
+    return {"path": str(root)}
+
+
+def write_class(root):
+    keys = write_images(root)
+    (root / "test" / "unknown").mkdir()
+    (root / "test" / "0.png").rename(root / "test" / "unknown" / "0.png")
+    return keys
+
+
+def write_texts(root):
+    for row in range(8):
+        file = root / "train" / f"class{row % 2}" / f"{row}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"text {row}")
+    (root / "test").mkdir()
+    (root / "test" / "0.txt").write_text("text")
+    return {"path": str(root)}
+
+
+def write_arrays(root, **more):
+    np.savez(root / "train.npz", x=np.random.default_rng(0).normal(size=(20, 2)), y=np.arange(20) % 2)
+    np.savez(root / "test.npz", x=np.zeros((5, 2)), **more)
+    return {"path": {"train": str(root / "train.npz"), "test": str(root / "test.npz")}}
+
+
+def write_table(root):
+    datasets = pytest.importorskip("datasets")
+    train, test = (datasets.Dataset(rows(harm)) for harm in (None, "no column"))
+    datasets.DatasetDict(train=train, test=test).save_to_disk(str(root / "x"))
+    return {"path": str(root / "x"), "features": ["a"], "label": "y"}
+
+
+OTHERS = {
+    "loose images": ("images", write_images, {}),
+    "images of another class": ("images", write_class, {}),
+    "loose texts": ("text", write_texts, {"task": "classification"}),
+    "arrays alone": ("numpy", write_arrays, {}),
+    "arrays with -1": ("numpy", lambda root: write_arrays(root, y=-np.ones(5, int)), {}),
+    "Hugging Face": ("huggingface", write_table, {}),
+    "function": ("python", lambda root: {"function": "unlabelled:load"}, {"label": "y", "features": ["a"]}),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_of_other_sources(load, tmp_path, monkeypatch, kind):
+    (tmp_path / "unlabelled.py").write_text(
+        "import pandas as pd\n\n\ndef load():\n"
+        "    return {'train': pd.DataFrame({'a': range(20), 'y': [0, 1] * 10}), 'test': pd.DataFrame({'a': [1]})}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source, write, keys = OTHERS[kind]
+    (tmp_path / "data").mkdir()
+    keys = {**write(tmp_path / "data"), **keys}
+    make = partial(load_with_functions, source) if source == "python" else partial(load, source)
+    with pytest.raises(DatasetError, match=r"test[\s\S]*dataset\.split\.test=0$"):
+        make(**keys)
+    assert make(split={"test": 0}, **keys).info.num_rows.keys() == {"train"}
+
+
+def test_a_file_of_libsvm_that_is_left_out_is_not_read(load, tmp_path):
+    (tmp_path / "a.train").write_text("1 0:1 1:2\n0 0:2 1:3\n" * 9)
+    (tmp_path / "a.test").write_text("0:1 1:2\n0:2 1:3\n" * 9)
+    keys = {"path": {"train": str(tmp_path / "a.train"), "test": str(tmp_path / "a.test")}}
+    with pytest.raises(DatasetError, match=r"a\.test: line 1 is not"):
+        load("libsvm", **keys)
+    assert load("libsvm", split={"test": 0}, **keys).info.num_rows == {"train": 18}
+
+
+def load_with_functions(source, **keys):
+    conf = TypeAdapter(confs()[source]).validate_python(keys)
+    return load_source(source, Builder(allow=("unlabelled",))).load(conf)
 
 
 def test_the_split_to_train_on_cannot_be_left_out(load, tmp_path):

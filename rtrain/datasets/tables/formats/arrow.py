@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.tables.casts import without_views
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ArrowFormat:
         with _opened(Path(file)) as (source, schema):
             source.seek(place)
             batches = [pa.ipc.read_record_batch(pa.ipc.read_message(source), schema) for _ in range(num_batches)]
-        yield pa.Table.from_batches(batches, schema).select(list(columns)).combine_chunks()
+        yield without_views(pa.Table.from_batches(batches, schema).select(list(columns)).combine_chunks())
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.tables.casts import without_views
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class ParquetFormat:
         with _opened(Path(file)) as parquet:
             try:
                 for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns)):
-                    yield pa.Table.from_batches([batch])
+                    yield without_views(pa.Table.from_batches([batch]))
             except (pa.ArrowException, OSError) as error:
                 raise _unreadable(Path(file), error) from error
 
