@@ -29,8 +29,10 @@ from rtrain.trainers.trained import CheckpointMetadata
 DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")
 OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
-CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split", "memory"))
-"""Keys that say which of its rows make a split: streamed rows are split in another way than those in memory."""
+CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
+"""Keys that say which of its rows make a split."""
+DECIDING = (*CHOOSING, "dataset.memory", "dataset.label")
+"""The same, and keys that have a part in it: streamed rows are split in another way, and those of a class alike."""
 OF_ROWS = tuple(f"dataset.{key}" for key in ("ids", "max_unseen"))
 """Keys that say something of raw rows, and nothing of a split."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
@@ -119,7 +121,7 @@ class Opened:
         self.refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
         if not self.other_data:
             message = "makes different splits than in training: the model may have seen their rows"
-            self.refuse((*CHOOSING, "dataset.label"), message, "Remove it, or use other data.")
+            self.refuse(DECIDING, message, "Remove it, or use other data.")
         dataset = self.splits
         _check_same(dataset.info, self.info)
         found = _preparation(dataset.encoding)
