@@ -101,6 +101,8 @@ class Huggingface(Source):
         check_task(conf.task, FITTING[kind], f"the {kind}{'' if kind == 'table' else 's'} of {conf.path}")
         if kind != "text" and conf.label not in train.column_names:
             raise _no_column(conf.label, "label", train, conf)
+        if kind != "text" or conf.task != "language-modeling":
+            _check_labelled(parts, conf)
         if kind == "image":
             refuse_keys(conf.split, "images")
         else:
@@ -228,6 +230,17 @@ def _kind(train: Any, conf: HuggingfaceConf) -> str:
 def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> DatasetError:
     message = f"{conf.path}: dataset.{key} names '{name}', which is not a column."
     return DatasetError(message, there_are(train.column_names))
+
+
+def _check_labelled(parts: Mapping[str, Any], conf: HuggingfaceConf) -> None:
+    """Raise a DatasetError if a split lacks the label that train has."""
+    from rtrain.datasets.splitting.shares import read_for
+
+    for split, part in parts.items():
+        if conf.label in parts["train"].column_names and conf.label not in part.column_names:
+            with read_for(split):
+                message = f"{conf.path} ({split}): there is no column '{conf.label}', which train has."
+                raise DatasetError(message, there_are(part.column_names))
 
 
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:

@@ -62,17 +62,20 @@ def test_of_files(load, tmp_path, kind, harm, split, memory):
 @pytest.mark.parametrize("memory", ["resident", "stream"])
 @pytest.mark.parametrize("split", ["val", "test"])
 @pytest.mark.parametrize("kind", ["table", "text", "image"])
-def test_of_hugging_face_data_sets(load, tmp_path, kind, split, memory):
+@pytest.mark.parametrize("harm", ["-1", "no column"])
+def test_of_hugging_face_data_sets(load, tmp_path, kind, split, memory, harm):
     datasets = pytest.importorskip("datasets")
     names = datasets.ClassLabel(names=["no", "yes"])
     columns = rows().to_pydict()
     columns |= {"image": [Image.new("RGB", (4, 4), (one, 0, 0)) for one in range(COUNT)]} if kind == "image" else {}
     whole = datasets.Dataset.from_dict(columns).cast_column("y", names)
     none = datasets.Dataset.from_dict({**columns, "y": [-1] * COUNT}, features=whole.features)
+    none = none.remove_columns("y") if harm == "no column" else none
     datasets.DatasetDict({"train": whole, {"val": "validation"}.get(split, split): none}).save_to_disk(str(tmp_path))
     keys = {"table": {"features": ["a"]}, "text": {"input": "s"}, "image": {"input": "image"}}[kind]
     keys |= {"path": str(tmp_path), "label": "y", "memory": memory}
-    with pytest.raises(DatasetError, match=rf"row 1 has y=-1, which is no class.*\n.*\n.*dataset\.split\.{split}=0$"):
+    message = {"-1": "row 1 has y=-1, which is no class", "no column": "there is no column 'y', which train has"}[harm]
+    with pytest.raises(DatasetError, match=rf"{message}.*\n.*\n.*dataset\.split\.{split}=0$"):
         load("huggingface", **keys)
     assert load("huggingface", split={split: 0}, **keys).info.num_rows.keys() <= {"train", "test"} - {split}
 
