@@ -58,7 +58,7 @@ class ClassNumbers:
 
     label: str
     names: tuple[str, ...]
-    """Of the split's own numbers."""
+    """What the split calls its numbers."""
     numbers: tuple[int | None, ...]
     """That train has for them; None where it has none."""
     where: str
@@ -68,7 +68,7 @@ class ClassNumbers:
         """Return the table with the numbers of train, of which ``first_row`` rows come before it.
 
         Raises:
-            DatasetError: It has a class that train does not know, or a label that is no class.
+            DatasetError: It has a class that train does not know, or a label that is not a class.
         """
         import pyarrow as pa
 
@@ -102,7 +102,7 @@ class ClassNumbers:
         if count:
             row = other.index(True).as_py()
             also = f", and {count - 1:,} more" if count > 1 else ""
-            message = f"{self.where}: row {first_row + row + 1} has {self.label}={codes[row]}, which is no class{also}."
+            message = f"{self.where}: row {first_row + row + 1} has {self.label}={codes[row]}, which is not a class{also}."
             raise DatasetError(message, "Remove such rows.")
 
 

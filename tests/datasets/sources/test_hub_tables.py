@@ -126,7 +126,7 @@ def test_what_labels_lack_is_told_as_of_rows_in_memory(load, tmp_path, small_bat
     save(tmp_path / "other", train=part(), test=part(["ant", "bee", "cow"], count=40))
     for memory, row, place in (("resident", 124, "split 'test'"), ("stream", 24, r"test/data-.*\.arrow")):
         keys = {"features": ["a"], "memory": memory}
-        with pytest.raises(DatasetError, match=rf"row {row} has label=-1, which is no class"):
+        with pytest.raises(DatasetError, match=rf"row {row} has label=-1, which is not a class"):
             load("huggingface", path=str(tmp_path / "holes"), **keys)
         with pytest.raises(DatasetError, match=rf"{place} has the class 'bee', which split 'train' lacks"):
             load("huggingface", path=str(tmp_path / "other"), **keys)

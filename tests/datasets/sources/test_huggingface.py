@@ -173,7 +173,7 @@ def test_a_label_that_is_the_number_of_no_class_is_told(load, tmp_path, kind):
     columns = {"x": column, "label": [-1 if i in (3, 7) else i % 2 for i in range(20)]}
     path = save(tmp_path / "x", columns, {"label": datasets.ClassLabel(names=["no", "yes"])})
     keys = {} if kind == "table" else {"input": "x"}
-    with pytest.raises(DatasetError, match="row 4 has label=-1, which is no class"):
+    with pytest.raises(DatasetError, match="row 4 has label=-1, which is not a class"):
         load("huggingface", path=path, **keys)
 
 
