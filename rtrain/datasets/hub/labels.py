@@ -101,9 +101,9 @@ class ClassNumbers:
         count = pc.sum(other).as_py() or 0
         if count:
             row = other.index(True).as_py()
+            place, value = f"{self.where}: row {first_row + row + 1}", f"{self.label}={codes[row]}"
             also = f", and {count - 1:,} more" if count > 1 else ""
-            message = f"{self.where}: row {first_row + row + 1} has {self.label}={codes[row]}, which is not a class{also}."
-            raise DatasetError(message, "Remove such rows.")
+            raise DatasetError(f"{place} has {value}, which is not a class{also}.", "Remove such rows.")
 
 
 def numbers_of(parts: Mapping[str, Any], conf: HasLabel) -> dict[str, ClassNumbers]:

@@ -74,8 +74,8 @@ def test_of_hugging_face_data_sets(load, tmp_path, kind, split, memory, harm):
     datasets.DatasetDict({"train": whole, {"val": "validation"}.get(split, split): none}).save_to_disk(str(tmp_path))
     keys = {"table": {"features": ["a"]}, "text": {"input": "s"}, "image": {"input": "image"}}[kind]
     keys |= {"path": str(tmp_path), "label": "y", "memory": memory}
-    message = {"-1": "row 1 has y=-1, which is not a class", "no column": "there is no column 'y', which train has"}[harm]
-    with pytest.raises(DatasetError, match=rf"{message}.*\n.*\n.*dataset\.split\.{split}=0$"):
+    messages = {"-1": "row 1 has y=-1, which is not a class", "no column": "there is no column 'y', which train has"}
+    with pytest.raises(DatasetError, match=rf"{messages[harm]}.*\n.*\n.*dataset\.split\.{split}=0$"):
         load("huggingface", **keys)
     assert load("huggingface", split={split: 0}, **keys).info.num_rows.keys() <= {"train", "test"} - {split}
 
