@@ -128,10 +128,15 @@ def feature_classes(parts: Mapping[str, Any], features: Collection[str]) -> dict
     """
     found: dict[str, list[str]] = {}
     for split, part in parts.items():
-        of_split = {name: names for name in features if (names := class_names(part.features.get(name)))}
+        of_split = {name: names for name, names in classes_of(part).items() if name in features}
         check_feature_classes(of_split, found, f"split '{split}'", "train")
         found |= of_split
     return found
+
+
+def classes_of(part: Any) -> dict[str, list[str]]:
+    """Return the names of the classes of each column that is numbers of classes, or lists of them."""
+    return {name: names for name, kind in part.features.items() if (names := class_names(kind))}
 
 
 def check_feature_classes(

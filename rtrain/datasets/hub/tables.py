@@ -16,6 +16,7 @@ from rtrain.datasets.tables.arrow import load_arrow
 from rtrain.datasets.tables.formats.arrow import ArrowFormat
 from rtrain.datasets.tables.load import FileTable, load_stream
 from rtrain.datasets.tables.predict_rows import spec_of
+from rtrain.datasets.tables.spec import row_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +36,8 @@ def load_hub_table(parts: Mapping[str, Any], conf: Any) -> Dataset:
         DatasetError: A column is missing or unusable, or the rows can't live where the conf says.
     """
     files = {split: files_of(part, part.column_names) for split, part in parts.items()}
-    num_rows, num_features = sum(map(len, parts.values())), len(conf.features or parts["train"].column_names)
-    num_bytes = num_rows * ((4 if conf.dtype == "float32" else 8) * num_features + 8)
+    num_features = len(conf.features or parts["train"].column_names)
+    num_bytes = sum(map(len, parts.values())) * row_bytes(conf.dtype, num_features)
     choice = choose_memory(conf.memory, num_bytes, why_resident(files, conf.path))
     load = _resident if choice.memory == "resident" else _streamed
     dataset = load(parts, files, conf, choice)

@@ -14,7 +14,14 @@ from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import LargeTableConf
-from rtrain.datasets.hub.labels import arrow_columns, check_feature_classes, class_names, labelled, named_labels
+from rtrain.datasets.hub.labels import (
+    arrow_columns,
+    check_feature_classes,
+    class_names,
+    classes_of,
+    labelled,
+    named_labels,
+)
 from rtrain.datasets.images.conf import OriginalPixelsConf
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError, first_line
@@ -151,8 +158,7 @@ class Huggingface(Source):
 
         known = encoding.get("feature_classes", {})  # not in checkpoints of before
         for part in parts.values():
-            of_part = {name: found for name, kind in part.features.items() if (found := class_names(kind))}
-            check_feature_classes(of_part, known, conf.path, "the data set of training")
+            check_feature_classes(classes_of(part), known, conf.path, "the data set of training")
         return open_arrow_rows(tables, conf, encoding, conf.path)
 
 

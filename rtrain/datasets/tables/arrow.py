@@ -12,7 +12,7 @@ from rtrain.datasets.splitting.shares import read_for
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.in_memory import resident_table
 from rtrain.datasets.tables.predict_rows import arrow_places
-from rtrain.datasets.tables.spec import check_has, choose_features, used_columns
+from rtrain.datasets.tables.spec import check_has, choose_features, row_bytes, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def load_arrow(
         with read_for(split):
             check_has(used_columns(conf, features), table.schema, places[split], f"{places['train']} has")
     if reason is None:
-        width = 4 if conf.dtype == "float32" else 8
-        reason = always_resident(sum(table.num_rows for table in parts.values()) * (width * len(features) + 8))
+        num_rows = sum(table.num_rows for table in parts.values())
+        reason = always_resident(num_rows * row_bytes(conf.dtype, len(features)))
     tables = {split: [(places[split], table)] for split, table in parts.items()}
     return resident_table(name, tables, features, conf, reason)

@@ -56,7 +56,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     Raises:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
-    files = to_read(files_by_split(conf.path, reading.endings) if files is None else files, conf.split)
+    files = to_read(files_by_split(conf.path, reading.endings), conf.split) if files is None else files
     table = FileTable.of(name, reading, conf, files)
     choice = choose_memory(conf.memory, table.num_bytes)
     return _load_resident(table, choice) if choice.memory == "resident" else load_stream(table, choice)

@@ -97,7 +97,7 @@ class TableSpec:
     @property
     def row_bytes(self) -> int:
         """Size of a row once decoded."""
-        return (4 if self.dtype == "float32" else 8) * len(self.features) + 8
+        return row_bytes(self.dtype, len(self.features))
 
     def filled(self, means: tuple[float, ...]) -> TableSpec:
         """Return the spec that replaces missing values by ``means``.
@@ -219,6 +219,11 @@ class TableSpec:
         missing[:, [name in self.categories for name in self.features]] = False
         if self.on_missing == "error" and missing.any():
             raise _missing_values(self.features, missing, where, first_row)
+
+
+def row_bytes(dtype: str, num_features: int) -> int:
+    """Return the size of a decoded row, its label included."""
+    return (4 if dtype == "float32" else 8) * num_features + 8
 
 
 def _missing_values(features: Sequence[str], missing: np.ndarray, where: str, first_row: int) -> DatasetError:
