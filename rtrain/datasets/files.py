@@ -7,15 +7,18 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.data_files import COMPRESSED, NOT_UNPACKED, TABLES, kind_of
+from rtrain.datasets.conf import SplitConf
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
+from rtrain.datasets.splitting.shares import to_read
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
 
+T = TypeVar("T")
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """Names of files and folders that make a split."""
 
@@ -43,18 +46,21 @@ def _near_names(name: str, folder: Path) -> str:
     return hint_for(name, there, "" if folder == Path() else str(folder))
 
 
-def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()) -> dict[str, list[Path]]:
+def files_by_split(
+    path: Any, endings: Sequence[str], conf: SplitConf | None = None, beside: Sequence[str] = ()
+) -> dict[str, list[Path]]:
     """Return the files of each split that ``path`` names: a file, folder or glob, or a mapping from split to one.
 
     Args:
         path: The path in the config.
         endings: Endings of files in folders.
+        conf: Says which splits are left out: what ``path`` names for them is not looked for; None: no split is.
         beside: Suffixes that, appended to a file's name, give the names of the files read with it.
 
     Raises:
         DatasetError: Something named does not exist, or holds no file with one of ``endings``.
     """
-    path = local(path, endings, beside)
+    path = local(path, endings, conf, beside)
     if isinstance(path, Mapping):
         return {split: files_at(one, endings, f"dataset.path.{split}") for split, one in path.items()}
     files = files_at(path, endings)
@@ -64,28 +70,37 @@ def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()
         for file in files:
             top = file.relative_to(folder).parts[0].partition(".")[0]
             named.setdefault(SPLIT_NAMES.get(top, ""), []).append(file)
-    return named if "train" in named and "" not in named else {"train": files}
+    return _without(conf, named) if "train" in named and "" not in named else {"train": files}
 
 
-def shards_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
+def shards_by_split(path: Any, endings: Sequence[str], conf: SplitConf | None = None) -> dict[str, list[Path]]:
     """Return ``files_by_split``, by the first word of names where all begin like ``train-00000-of-00002``.
 
     Raises:
         DatasetError: Something named does not exist, or holds no file with one of ``endings``.
     """
-    files = files_by_split(path, endings)
+    files = files_by_split(path, endings, conf)
     if set(files) != {"train"} or isinstance(path, Mapping):
         return files
     named: dict[str, list[Path]] = {}
     for file in files["train"]:
         named.setdefault(SPLIT_NAMES.get(re.split(r"[-_.]", file.name)[0], ""), []).append(file)
-    return named if "train" in named and "" not in named else files
+    return _without(conf, named) if "train" in named and "" not in named else files
 
 
-def local(path: Any, endings: Sequence[str], beside: Sequence[str] = ()) -> Any:
-    """Return ``path``, or the mapping from split to path, with the local copies in place of URLs."""
+def _without(conf: SplitConf | None, parts: dict[str, T]) -> dict[str, T]:
+    """Return the splits that ``conf`` does not leave out."""
+    return parts if conf is None else to_read(parts, conf)
+
+
+def local(path: Any, endings: Sequence[str], conf: SplitConf | None = None, beside: Sequence[str] = ()) -> Any:
+    """Return ``path``, or the mapping from split to path, with the local copies in place of URLs.
+
+    See ``files_by_split``.
+    """
     if isinstance(path, Mapping):
-        return {split: _copied(one, f"dataset.path.{split}", endings, beside) for split, one in path.items()}
+        wanted = _without(conf, dict(path))
+        return {split: _copied(one, f"dataset.path.{split}", endings, beside) for split, one in wanted.items()}
     return _copied(path, "dataset.path", endings, beside)
 
 

@@ -19,7 +19,7 @@ from rtrain.datasets.images.pixels import image_size
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.mean_std import given_statistics
 from rtrain.datasets.memory import MemoryChoice, choose_memory
-from rtrain.datasets.splitting.shares import num_wanted, read_for, split_parts
+from rtrain.datasets.splitting.shares import num_wanted, or_leave_out, split_parts
 from rtrain.datasets.streamed import RowFilter, StreamSplit, pieces_of
 from rtrain.errors import DatasetError
 
@@ -96,8 +96,7 @@ def _listed(
         if not found:
             place = next(iter(classes.values())).parent if classes else split
             message = f"{place}: there are no images of a class for the split '{split}'."
-            with read_for(split):
-                raise DatasetError(message, "Check dataset.path.")
+            raise or_leave_out(split, DatasetError(message, "Check dataset.path."))
         files[split] = [file for file, _ in found]
         labels[split] = {"y": np.asarray([label for _, label in found], np.int64), "row": np.arange(len(found))}
     _check_all_classes(labels["train"]["y"], folders["train"], class_names)

@@ -15,7 +15,7 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
-from rtrain.datasets.splitting.shares import read_for, to_read
+from rtrain.datasets.splitting.shares import read_for
 from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
@@ -112,7 +112,7 @@ class Csv(Source):
         from rtrain.datasets.tables.load import load_table
 
         reading = conf.reading((*(conf.dtypes or ()), *(conf.categorical or ())), conf.na_values)
-        files = to_read(files_by_split(conf.path, reading.endings), conf.split)
+        files = files_by_split(conf.path, reading.endings, conf.split)
         for split, part in files.items():
             with read_for(split):
                 _check_header(reading, part[0], [conf.label])

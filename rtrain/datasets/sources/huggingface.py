@@ -207,7 +207,7 @@ def _parts(conf: HubConf) -> dict[str, Any]:
 def _by_split(conf: HuggingfaceConf) -> dict[str, Any]:
     """Return the splits by our names."""
     from rtrain.datasets.files import SPLIT_NAMES
-    from rtrain.datasets.splitting.shares import to_read
+    from rtrain.datasets.splitting.shares import or_leave_out, to_read
 
     names = {**SPLIT_NAMES, "dev": "val"}
     found = _parts(conf)
@@ -217,7 +217,7 @@ def _by_split(conf: HuggingfaceConf) -> dict[str, Any]:
         raise DatasetError(message, "Save only the split to train on: dataset['...'].save_to_disk(DIR)")
     for split, part in parts.items():
         if not len(part):
-            raise DatasetError(f"{conf.path}: split '{split}' has no rows.")
+            raise or_leave_out(split, DatasetError(f"{conf.path}: split '{split}' has no rows."))
     return parts
 
 
@@ -240,13 +240,12 @@ def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> Datase
 
 def _check_labelled(parts: Mapping[str, Any], conf: HuggingfaceConf) -> None:
     """Raise a DatasetError if a split lacks the label that train has."""
-    from rtrain.datasets.splitting.shares import read_for
+    from rtrain.datasets.splitting.shares import or_leave_out
 
     for split, part in parts.items():
         if conf.label in parts["train"].column_names and conf.label not in part.column_names:
-            with read_for(split):
-                message = f"{conf.path} ({split}): there is no column '{conf.label}', which train has."
-                raise DatasetError(message, there_are(part.column_names))
+            message = f"{conf.path} ({split}): there is no column '{conf.label}', which train has."
+            raise or_leave_out(split, DatasetError(message, there_are(part.column_names)))
 
 
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:

@@ -57,16 +57,19 @@ class Libsvm(Source):
     def load(self, conf: LibsvmConf) -> Dataset:
         """Read the files at ``path`` as dense rows of float32."""
         from rtrain.datasets.files import files_by_split
-        from rtrain.datasets.splitting.shares import to_read
+        from rtrain.datasets.splitting.shares import read_for
 
-        files = to_read(files_by_split(conf.path, ENDINGS, SIDE_ENDINGS), conf.split)
+        files = files_by_split(conf.path, ENDINGS, conf.split, SIDE_ENDINGS)
         every = [(split, file) for split, part in files.items() for file in part if not _is_side_file(file)]
         if _is_sparse(every[0][1]):
-            read = _read_sparse([file for _, file in every], conf)
+            read = _read_sparse(every, conf)
         else:
             because = f"{every[0][1]} has the number of each column on each line"
             refuse_idle(conf, ("absent", "num_features", "first_column"), because)
-            read = [_read_dense(file) for _, file in every]
+            read = []
+            for split, file in every:
+                with read_for(split):
+                    read.append(_read_dense(file))
         parts = {
             split: _joined([rows for rows, (one, _) in zip(read, every, strict=True) if one == split])
             for split in files
@@ -87,11 +90,12 @@ def _is_sparse(file: Path) -> bool:
     return b":" in words[-1] or (len(words) == 1 and b"," not in words[0])
 
 
-def _read_sparse(files: Sequence[Path], conf: LibsvmConf) -> list[Arrays]:
-    """Return the rows of all files; together, for they have to agree on the number of columns."""
+def _read_sparse(every: Sequence[tuple[str, Path]], conf: LibsvmConf) -> list[Arrays]:
+    """Return the rows of all files of the splits; together, for they have to agree on the number of columns."""
     import numpy as np
     from sklearn.datasets import load_svmlight_files
 
+    files = [file for _, file in every]
     zero_based: Any = {"auto": "auto", "0": True, "1": False}[conf.first_column]
     try:
         found = load_svmlight_files(
@@ -102,9 +106,9 @@ def _read_sparse(files: Sequence[Path], conf: LibsvmConf) -> list[Arrays]:
             query_id=True,
         )
     except (ValueError, OSError, OverflowError) as error:
-        raise _broken(files, error) from error
+        raise _broken(every, error) from error
     if found[0].shape[1] > MAX_COLUMN:
-        raise _broken(files, ValueError(f"there are {found[0].shape[1]:,} columns, more than {MAX_COLUMN:,}."))
+        raise _broken(every, ValueError(f"there are {found[0].shape[1]:,} columns, more than {MAX_COLUMN:,}."))
     _check_size(files, sum(x.shape[0] for x in found[::3]), found[0].shape[1])
     return [
         _rows(file, _dense(x, conf.absent), y, query if len(query) and _has_queries(file) else None)
@@ -117,20 +121,27 @@ def _has_queries(file: Path) -> bool:
         return any(b" qid:" in line for _, line in zip(range(100), lines, strict=False))
 
 
-def _broken(files: Sequence[Path], error: Exception) -> DatasetError:
+def _broken(every: Sequence[tuple[str, Path]], error: Exception) -> DatasetError:
     """Return the error that names the first file and line that are at fault."""
-    for file in files:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                words = line.partition(b"#")[0].split()
+    from rtrain.datasets.splitting.shares import or_leave_out
+
+    for split, file in every:
+        for number, line in _numbered(file):
+            problem = _problem(line)
+            if problem:
                 shown = line[:60].decode(errors="replace").strip()
-                if words and not _is_row(words):
-                    return DatasetError(f"{file}: line {number} is not 'label column:value ...': {shown}")
-                if _columns(line) and not 0 <= min(_columns(line)) <= max(_columns(line)) <= MAX_COLUMN:
-                    return DatasetError(
-                        f"{file}: line {number} names a column below 0 or above {MAX_COLUMN:,}: {shown}"
-                    )
-    return DatasetError(f"{files[0]}: {error}", "Check dataset.num_features and dataset.first_column.")
+                return or_leave_out(split, DatasetError(f"{file}: line {number} {problem}: {shown}"))
+    return DatasetError(f"{every[0][1]}: {error}", "Check dataset.num_features and dataset.first_column.")
+
+
+def _problem(line: bytes) -> str:
+    """Return what is wrong with a line, in words that follow its number; an empty string for nothing."""
+    words = line.partition(b"#")[0].split()
+    if words and not _is_row(words):
+        return "is not 'label column:value ...'"
+    if _columns(line) and not 0 <= min(_columns(line)) <= max(_columns(line)) <= MAX_COLUMN:
+        return f"names a column below 0 or above {MAX_COLUMN:,}"
+    return ""
 
 
 def _columns(line: bytes) -> list[int]:

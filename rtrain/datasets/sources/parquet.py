@@ -64,12 +64,11 @@ def _readable(conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
         DatasetError: A split has no file that can be read.
     """
     from rtrain.datasets.files import files_by_split
-    from rtrain.datasets.splitting.shares import to_read
 
     reading = ParquetFormat()
     readable: dict[str, list[Path]] = {}
     num_skipped = 0
-    for split, files in to_read(files_by_split(conf.path, reading.endings), conf.split).items():
+    for split, files in files_by_split(conf.path, reading.endings, conf.split).items():
         problem = None
         for file in files:
             try:

@@ -52,9 +52,9 @@ class Webdataset(Source):
         """Read the shards at ``path``."""
         from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.images.pixels import image_size
-        from rtrain.datasets.splitting.shares import to_read
+        from rtrain.datasets.splitting.shares import read_for
 
-        files = to_read(shards_by_split(conf.path, ENDINGS), conf.split)
+        files = shards_by_split(conf.path, ENDINGS, conf.split)
         first = next(_samples(files["train"][0]), None)
         if first is None:
             raise DatasetError(f"{files['train'][0]}: the shard is empty.")
@@ -65,7 +65,10 @@ class Webdataset(Source):
         if size is None and ending != "npy":
             size = list(image_size(first[ending], _where(files["train"][0], first)))
         rows = _Rows(ending, conf, None if ending == "npy" else size)
-        parts = {split: rows.arrays(part) for split, part in files.items()}
+        parts = dict[str, Arrays]()
+        for split, part in files.items():
+            with read_for(split):
+                parts[split] = rows.arrays(part)
         dataset = load_arrays(parts, Names(source="webdataset", label=conf.label), conf, conf.task)
         encoding = {**dataset.encoding, "input": ending, "image_size": rows.size}
         return Dataset(dataset.info, dataset.splits, encoding)

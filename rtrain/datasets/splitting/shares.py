@@ -40,8 +40,15 @@ def read_for(split: str) -> Iterator[None]:
     except DatasetError as error:
         if split == "train":
             raise
-        hints = [one for one in (error.hint, f"To train without the {split} split: dataset.split.{split}=0") if one]
-        raise DatasetError(error.message, "\n".join(hints)) from error
+        raise or_leave_out(split, error) from error
+
+
+def or_leave_out(split: str, error: DatasetError) -> DatasetError:
+    """Return an error about a split that the data brings itself, with how to train without the split."""
+    if split == "train":
+        return error
+    hints = [one for one in (error.hint, f"To train without the {split} split: dataset.split.{split}=0") if one]
+    return DatasetError(error.message, "\n".join(hints))
 
 
 def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:

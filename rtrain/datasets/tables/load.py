@@ -24,9 +24,9 @@ from rtrain.datasets.splitting.shares import (
     check_not_empty,
     check_way,
     num_wanted,
+    or_leave_out,
     read_for,
     shares,
-    to_read,
 )
 from rtrain.datasets.streamed import Piece, RowFilter, StreamSplit
 from rtrain.datasets.tables.adjusted import Adjustment
@@ -56,7 +56,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     Raises:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
-    files = to_read(files_by_split(conf.path, reading.endings), conf.split) if files is None else files
+    files = files_by_split(conf.path, reading.endings, conf.split) if files is None else files
     table = FileTable.of(name, reading, conf, files)
     choice = choose_memory(conf.memory, table.num_bytes)
     return _load_resident(table, choice) if choice.memory == "resident" else load_stream(table, choice)
@@ -122,7 +122,8 @@ def _load_resident(table: FileTable, choice: MemoryChoice) -> Dataset:
 def _check_rows(num_rows: Mapping[str, int], files: Files) -> None:
     for split, count in num_rows.items():
         if not count:
-            raise DatasetError(f"{files[split][0]}: there are no rows for the split '{split}'.", "Check dataset.path.")
+            message = f"{files[split][0]}: there are no rows for the split '{split}'."
+            raise or_leave_out(split, DatasetError(message, "Check dataset.path."))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.memory import choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys
-from rtrain.datasets.splitting.shares import read_for, to_read
+from rtrain.datasets.splitting.shares import or_leave_out, read_for
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import BYTES_PER_BYTE, deciding, texts_dataset
 from rtrain.datasets.texts.mapped import load_mapped_texts
@@ -27,8 +27,8 @@ def load_text(conf: TextConf) -> Dataset:
     Raises:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
-    conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
-    files = to_read(_files(conf), conf.split)
+    conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES), conf.split))
+    files = _files(conf)
     _check_keys([file for part in files.values() for file in part], conf)
     size = sum(file.stat().st_size for part in files.values() for file in part) * BYTES_PER_BYTE[conf.tokenizer]
     choice = choose_memory(conf.memory, size, _why_resident(files["train"][0], conf))
@@ -70,8 +70,8 @@ def _check_some_text(num_rows: Mapping[str, int], files: Mapping[str, Sequence[P
     for split, count in num_rows.items():
         if not count:
             place = files[split][0] if files[split] else split
-            with read_for(split):
-                raise DatasetError(f"{place}: there is no text for the split '{split}'.", "Check dataset.path.")
+            message = f"{place}: there is no text for the split '{split}'."
+            raise or_leave_out(split, DatasetError(message, "Check dataset.path."))
 
 
 def _check_keys(files: Sequence[Path], conf: TextConf) -> None:
@@ -95,7 +95,7 @@ def has_class_folders(path: Path) -> bool:
 def _files(conf: TextConf) -> dict[str, list[Path]]:
     """Return the files of each split; in folders of classes, class after class."""
     if not _are_class_folders(conf):
-        return files_by_split(conf.path, (*PLAIN, *TABLES))
+        return files_by_split(conf.path, (*PLAIN, *TABLES), conf.split)
     folders = class_folders(Path(str(conf.path)).expanduser(), conf.split)
     return {split: [file for one in classes.values() for file in _plain(one)] for split, classes in folders.items()}
 

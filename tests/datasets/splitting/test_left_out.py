@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from pyarrow import csv, parquet
 from pydantic import TypeAdapter
+from record_files import example, npy, write_records, write_shard
 
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import confs, load_source
@@ -113,6 +114,33 @@ def write_arrays(root, **more):
     return {"path": {"train": str(root / "train.npz"), "test": str(root / "test.npz")}}
 
 
+def write_tfrecords(root, **more):
+    write_records(root / "train.tfrecord", [example(a=[row / 2], label=[row % 2]) for row in range(20)])
+    write_records(root / "test.tfrecord", [example(a=[1.0], **more)])
+    return {"path": str(root)}
+
+
+def write_shards(root):
+    write_shard(root / "train-0.tar", [(f"{row}.{end}", b) for row in range(20) for end, b in sample(row)])
+    write_shard(root / "test-0.tar", [("0.npy", npy(np.ones(2)))])
+    return {"path": str(root)}
+
+
+def sample(row):
+    return ("npy", npy(np.full(2, row / 2))), ("cls", b"%d" % (row % 2))
+
+
+def write_lines_of(train, test):
+    """Return what writes two files for libsvm."""
+
+    def write(root):
+        (root / "a.train").write_text(train * 9)
+        (root / "a.test").write_text(test * 9)
+        return {"path": {"train": str(root / "a.train"), "test": str(root / "a.test")}}
+
+    return write
+
+
 def write_table(root):
     datasets = pytest.importorskip("datasets")
     train, test = (datasets.Dataset(rows(harm)) for harm in (None, "no column"))
@@ -126,6 +154,11 @@ OTHERS = {
     "loose texts": ("text", write_texts, {"task": "classification"}),
     "arrays alone": ("numpy", write_arrays, {}),
     "arrays with -1": ("numpy", lambda root: write_arrays(root, y=-np.ones(5, int)), {}),
+    "records without a label": ("tfrecord", write_tfrecords, {}),
+    "records with two labels": ("tfrecord", lambda root: write_tfrecords(root, label=[0, 1]), {}),
+    "samples without a label": ("webdataset", write_shards, {}),
+    "sparse lines": ("libsvm", write_lines_of("1 0:1 1:2\n0 0:2 1:3\n", "0:1 1:2\n0:2 1:3\n"), {}),
+    "dense lines": ("libsvm", write_lines_of("1\t0\t2\n0\t3\t4\n", "1\tno\t2\n"), {}),
     "Hugging Face": ("huggingface", write_table, {}),
     "function": ("python", lambda root: {"function": "unlabelled:load"}, {"label": "y", "features": ["a"]}),
 }
@@ -147,13 +180,36 @@ def test_of_other_sources(load, tmp_path, monkeypatch, kind):
     assert make(split={"test": 0}, **keys).info.num_rows.keys() == {"train"}
 
 
-def test_a_file_of_libsvm_that_is_left_out_is_not_read(load, tmp_path):
-    (tmp_path / "a.train").write_text("1 0:1 1:2\n0 0:2 1:3\n" * 9)
-    (tmp_path / "a.test").write_text("0:1 1:2\n0:2 1:3\n" * 9)
-    keys = {"path": {"train": str(tmp_path / "a.train"), "test": str(tmp_path / "a.test")}}
-    with pytest.raises(DatasetError, match=r"a\.test: line 1 is not"):
-        load("libsvm", **keys)
-    assert load("libsvm", split={"test": 0}, **keys).info.num_rows == {"train": 18}
+NAMED = {
+    "csv": ("csv", "csv", lambda file: csv.write_csv(rows(), file), TABLE),
+    "json": ("json", "jsonl", lambda file: write_lines(rows(), file), TABLE),
+    "parquet": ("parquet", "parquet", lambda file: parquet.write_table(rows(), file), TABLE),
+    "parquet in part": (
+        *("parquet", "parquet", lambda file: parquet.write_table(rows(), file), {**TABLE, "on_error": "skip"}),
+    ),
+    "text": ("text", "csv", lambda file: csv.write_csv(rows(), file), TEXTS),
+    "numpy": ("numpy", "npz", lambda file: np.savez(file, x=np.ones((20, 2)), y=np.arange(20) % 2), {}),
+    "libsvm": ("libsvm", "svm", lambda file: file.write_text("1 0:1 1:2\n0 0:2 1:3\n" * 9), {}),
+    "tfrecord": (
+        *("tfrecord", "tfrecord"),
+        *(lambda file: write_records(file, [example(a=[1.0], label=[row % 2]) for row in range(20)]), {}),
+    ),
+    "webdataset": (
+        *("webdataset", "tar"),
+        *(lambda file: write_shard(file, [(f"{row}.{end}", b) for row in range(9) for end, b in sample(row)]), {}),
+    ),
+}
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+@pytest.mark.parametrize("kind", NAMED)
+def test_what_is_left_out_need_not_be_there(load, tmp_path, kind, split):
+    source, ending, write, keys = NAMED[kind]
+    write(tmp_path / f"a.{ending}")
+    path = {"train": str(tmp_path / f"a.{ending}"), split: str(tmp_path / f"gone.{ending}")}
+    with pytest.raises(DatasetError, match=rf"dataset\.path\.{split}: .*gone.* does not exist"):
+        load(source, path=path, **keys)
+    assert load(source, path=path, split={split: 0}, **keys).info.num_rows.keys() <= {"train", "test"} - {split}
 
 
 def load_with_functions(source, **keys):
