@@ -25,7 +25,7 @@ from rtrain.runs.status import SIGNALLED, TRIAL_OVER, UNFINISHED, WITH_RESULT, S
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
-from rtrain.sweeps.unjudged import judging
+from rtrain.sweeps.unjudged import NO_MEASURE, judging, measures
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
@@ -161,9 +161,11 @@ def _is_unjudged(record: SweepRecord) -> bool:
 
 def _no_best(record: SweepRecord) -> str:
     wanted = [goal.metric for goal in record.goals]
-    why = f"no trial has reported {' and '.join(wanted)}" if wanted else "sweep.metric is not set"
     over = next(one for one in record.trials if one.status in WITH_RESULT)
     there = _metrics_of(record.folder / over.name)
+    why = f"no trial has reported {' and '.join(wanted)}" if wanted else "sweep.metric is not set"
+    if not wanted and not measures(there):
+        return f"unknown: {NO_MEASURE}"
     return f"unknown: {why}" + (f"; {judging(record.folder, there, wanted)}" if there else "")
 
 

@@ -14,9 +14,11 @@ from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
 from rtrain.trainers.loops.directions import known_direction, monitored, nearest_metric
 from rtrain.trainers.registry import has_own_loop
+from rtrain.training.reproduction import TIMES
 
 COUNTERS = frozenset({"epoch", "step", "global_step", "iteration", "training_iteration", "lr", "learning_rate"})
 """Counters that loops report, which measure no quality."""
+NO_MEASURE = "no trial has reported a measure of quality"
 
 
 class MetricNotes:
@@ -30,9 +32,10 @@ class MetricNotes:
 
     def __init__(self, conf: RtrainConf, record: SweepRecord, notice: Callable[[str], None]) -> None:
         self._record, self._notice = record, notice
+        self._has_own_loop = has_own_loop(conf.trainer)
         best = monitored(conf.run.checkpoint.best, conf.trainer)
         # Declared training chooses a metric by itself.
-        self._lacks_metric = not record.goals and has_own_loop(conf.trainer) and best is None
+        self._lacks_metric = not record.goals and self._has_own_loop and best is None
         self._has_listed = False
 
     def begin(self) -> None:
@@ -54,15 +57,24 @@ class MetricNotes:
         """Name the metrics of a trial that came to its end without what the sweep judges by."""
         wanted = [goal.metric for goal in self._record.goals]
         there = list(read_manifest(self._record.folder / trial.name).metrics)
+        if not wanted and not measures(there):
+            hold_out = "" if self._has_own_loop else "; to hold out rows to measure with: dataset.split.val=0.1"
+            return self._list(f"there is no best trial: {NO_MEASURE}{hold_out}", there)
         what = "there is no best trial: set sweep.metric"
         if wanted:
             what = f"{trial.name} has never reported {' and '.join(wanted)} (sweep.metric)"
-        self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", there, wanted)
+        return self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", there, wanted)
 
     def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
         if not self._has_listed:
             self._has_listed = True
             self._notice(what + (f"\n  {judging(self._record.folder, there, wanted)}" if there else ""))
+
+
+def measures(names: Iterable[str]) -> list[str]:
+    """Return the metrics that may measure quality: not those that count, nor times."""
+    last = ((name, name.rpartition("/")[2]) for name in names)
+    return [name for name, word in last if word not in COUNTERS and not word.endswith(TIMES)]
 
 
 def judging(folder: Path, names: Sequence[str], wanted: Sequence[str] = ()) -> str:
@@ -74,7 +86,7 @@ def judging(folder: Path, names: Sequence[str], wanted: Sequence[str] = ()) -> s
         wanted: The metric that the sweep was given.
     """
     near = filter(None, (nearest_metric(one, names) for one in wanted))
-    likely = [one for one in names if known_direction(one)] or [one for one in names if one not in COUNTERS] or names
+    likely = [one for one in names if known_direction(one)] or measures(names) or names
     metric = next(near, None) or next((one for one in likely if "train" not in one), likely[0])
     command = f"rtrain resume {shlex.quote(shown(folder))} sweep.metric={metric}"
     return to_try(command if known_direction(metric) else f"{command} sweep.mode=max")

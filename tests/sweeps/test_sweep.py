@@ -383,6 +383,18 @@ def test_a_metric_that_nobody_reports_is_told(capsys):
     assert told.count("val/loss") == 1
 
 
+@pytest.mark.parametrize("trainer", ["xgboost", "lightgbm", "sklearn"])
+def test_a_sweep_that_measures_nothing_says_how_to_hold_rows_out(capsys, trainer):
+    length = [] if trainer == "sklearn" else ["trainer.num_boost_round=2"]
+    words = ["fit", trainer, "--multirun", "num_workers=0", "dataset.limit=60", *length, "run.seed=1,2"]
+    assert rtrain([*words, "dataset.split.test=0", "dataset.split.val=0"]) == 0
+    out, told = capsys.readouterr()
+    assert told.count("a measure of quality; to hold out rows to measure with: dataset.split.val=0.1") == 1
+    assert "best        unknown: no trial has reported a measure of quality\n" in out
+    assert rtrain([*words, "dataset.split.test=0", "dataset.split.val=0.1"]) == 0
+    assert "best        val/" in capsys.readouterr().out
+
+
 def test_a_sweep_of_loops_without_a_metric_says_so_before_it_starts_and_offers_those_reported_first(capsys):
     write_loops(Path())
     words = ["fit", "loops.yaml", "--multirun", "num_workers=0", "trainer.train_loop_config.rate=4,1"]
