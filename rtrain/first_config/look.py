@@ -45,7 +45,7 @@ class TableLook:
     splits: Mapping[str, str] = field(default_factory=dict)
     """Files in the same folder with the same columns, by the split that their name says."""
     unlabelled: Sequence[str] = ()
-    """Files in the same folder that lack only the label."""
+    """Files in the same folder that lack only the label, or have it without a value."""
 
     def used(self, use: str) -> list[Column]:
         """Return the columns of one use, the label aside."""
@@ -140,11 +140,18 @@ def _beside(path: str, names: Sequence[str], label: str, reading: TableFormat) -
             continue
         try:
             there = set(reading.schema(other).names)
+            is_labelled = label in there and _has_labels(reading, other, label)
         except DatasetError:
             continue  # another kind of file, which has only such a name
         shown = str(Path(path).with_name(other.name))
-        if there >= set(names):
+        if is_labelled and there >= set(names):
             splits[split] = shown
-        elif there >= set(names) - {label}:
+        elif not is_labelled and there >= set(names) - {label}:
             unlabelled.append(shown)
     return splits, unlabelled
+
+
+def _has_labels(reading: TableFormat, file: Path, label: str) -> bool:
+    """Return whether any row of a file has a label; those of a competition have an empty column."""
+    labels = reading.read(file, [label])[label]
+    return labels.null_count < len(labels)

@@ -142,15 +142,21 @@ def test_missing_values_are_kept_for_trees_and_refused_elsewhere(config, capsys)
     assert takes or "gaps" in str(caught.value)
 
 
-def test_a_file_of_other_rows_beside_it_is_taken_and_one_without_labels_is_told_of():
+@pytest.mark.parametrize("kind", ["number", "text"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("label", ["absent", "empty"])
+def test_a_file_of_other_rows_beside_it_is_taken_and_one_without_labels_is_told_of(ending, label, kind):
     draw = np.random.default_rng(0)
-    columns = {"a": draw.normal(size=ROWS), "b": draw.choice(["x", "y"], ROWS), "y": draw.random(ROWS)}
-    for name, kept in (("train.csv", "aby"), ("valid.csv", "aby"), ("test.csv", "ab")):
-        csv.write_csv(pa.table({key: columns[key] for key in kept}), name)
-    assert run(["init", "--dataset", "train.csv", "--label", "y", "-o", "mine.yaml"]) == 0
+    values = pa.array(draw.random(ROWS)) if kind == "number" else pa.array(draw.choice(["no", "yes"], ROWS))
+    whole = pa.table({"a": draw.normal(size=ROWS), "b": draw.choice(["x", "y"], ROWS), "y": values})
+    test = whole.drop_columns("y")
+    test = test.append_column("y", pa.nulls(ROWS, values.type)) if label == "empty" else test
+    for name, table in (("train", whole), ("valid", whole), ("test", test)):
+        (csv.write_csv if ending == "csv" else parquet.write_table)(table, f"{name}.{ending}")
+    assert run(["init", "--dataset", f"train.{ending}", "--label", "y", "-o", "mine.yaml"]) == 0
     text = Path("mine.yaml").read_text()
-    assert yaml.safe_load(text)["dataset"]["path"] == {"train": "train.csv", "val": "valid.csv"}
-    assert "dataset.path=test.csv" in text
+    assert yaml.safe_load(text)["dataset"]["path"] == {"train": f"train.{ending}", "val": f"valid.{ending}"}
+    assert f"dataset.path=test.{ending}" in text
     assert prepare("mine.yaml").info.num_rows["val"] == ROWS
 
 

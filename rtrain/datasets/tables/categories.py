@@ -236,7 +236,8 @@ def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, conf: 
     """
     for name, names in categories.items():
         tell_of_marks(f"feature '{name}'", names if conf.may_hold_marks else (), conf.na_values)
-        sign = None if conf.categorical is not None else numbers_but_for(names)
+        is_asked_for = conf.categorical is not None or name in (conf.dtypes or ())
+        sign = None if is_asked_for else numbers_but_for(names)
         if sign:
             log.warning(
                 "feature '%s' is treated as a category, but its texts, such as '%s', would be numbers without '%s'; "

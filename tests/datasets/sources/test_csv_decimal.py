@@ -6,8 +6,10 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import csv
 
 from rtrain.cli.app import run
 from rtrain.datasets.tables.categories import have_decimal_commas
@@ -53,6 +55,15 @@ def test_a_text_that_would_be_a_number_leads_to_the_key(load, tmp_path, caplog):
     told = [record.getMessage() for record in caplog.records]
     assert [sum(f"'{name}'" in text and "dataset.decimal=comma" in text for text in told) for name in ("size", "price")]
     assert len(told) == len({text.split("'")[1] for text in told}), "one note for each column"
+
+
+@pytest.mark.parametrize("values", ["{}", "{}%", "{},5"])
+def test_what_the_config_takes_as_a_category_is_not_told_to_be_a_number(load, tmp_path, caplog, values):
+    csv.write_csv(
+        pa.table({"n": [values.format(row) for row in range(9)] * 9, "y": [0, 1, 1] * 27}), tmp_path / "x.csv"
+    )
+    dataset = load("csv", path=str(tmp_path / "x.csv"), label="y", dtypes={"n": "category"})
+    assert (len(dataset.info.categories["n"]), caplog.text) == (9, "")
 
 
 @pytest.mark.parametrize("texts", [["1,000", "12,500"], ["1,234,567"], ["1.234,5"], ["1,5", "x"], ["3", "4"]])
