@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
 """Keys that choose from what the hub has, and that say what encoded images become."""
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+SAVED = "Use a folder written by save_to_disk, or use dataset=parquet, csv, json or images."
 TASKS = ("auto", "classification", "regression", "ranking", "token-classification", "language-modeling")
 
 FITTING = {
@@ -172,9 +175,11 @@ def _opened(conf: HubConf) -> Any:
 
     from rtrain.datasets.files import existing_path
     from rtrain.datasets.without_effect import refuse_idle
-    from rtrain.storage.stores import is_url
 
-    folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
+    may_be_id = _HUB_ID.fullmatch(conf.path) is not None and not Path(conf.path).is_file()
+    folder = Path(conf.path) if may_be_id else existing_path(conf.path)
+    if not folder.is_dir() and not may_be_id:
+        raise DatasetError(f"dataset.path: {conf.path} is a file, not a folder.", SAVED)
     if not folder.is_dir() and conf.path in (one.name for one in iter_modules(datasets.packaged_modules.__path__)):
         message = (
             f"dataset.path: {conf.path} is the name of a file format: datasets would read the files of this folder."
@@ -190,8 +195,7 @@ def _opened(conf: HubConf) -> Any:
         raise DatasetError(f"dataset.path: {conf.path} has no rows.") from error
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         if folder.is_dir():
-            hint = "Use a folder written by save_to_disk, or use dataset=parquet, csv, json or images."
-            raise DatasetError(f"dataset.path: {folder} can't be opened: {error}", hint) from error
+            raise DatasetError(f"dataset.path: {folder} can't be opened: {error}", SAVED) from error
         why = first_line(error)[:200]
         message = f"dataset.path: {conf.path} is not a local folder, and the hub has no such data set: {why}"
         hint = "Check the id and the network; or save it on a machine with network: load_dataset(...).save_to_disk(DIR)"

@@ -81,6 +81,15 @@ def test_mistakes_are_explained(load, tmp_path):
         load("huggingface", path=path)
 
 
+@pytest.mark.parametrize("path", ["./gone", "../gone", "~/gone", "/gone", "some/folder/gone", "gone/", "file.json"])
+def test_the_hub_is_not_asked_for_what_can_only_be_a_path(load, tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.json").write_text("{}")
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("the hub is asked"))
+    with pytest.raises(DatasetError, match="does not exist" if "gone" in path else "is a file, not a folder"):
+        load("huggingface", path=path, label="y")
+
+
 def test_a_hub_id_without_a_network_is_one_clear_error(load):
     with pytest.raises(DatasetError, match=r"(?s)nobody/nothing is not a local folder.*save_to_disk"):
         load("huggingface", path="nobody/nothing")
