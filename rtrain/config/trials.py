@@ -28,6 +28,7 @@ from rtrain.config.compose.search_space import (
     with_zip,
 )
 from rtrain.config.compose.sources.store import BASE
+from rtrain.config.compose.spared import spared_work
 from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.diagnostic import command_with
 from rtrain.config.diagnostics.screen import CliWord, render
@@ -148,7 +149,7 @@ class Trials:
             ConfigError: Something is wrong with it.
         """
         words = [*self.space.fixed, *self.words(point)]
-        with collector_paused(), self._explained():
+        with collector_paused(), spared_work(), self._explained():
             cfg = self._load(words, name or self.name(number, point))
             composed = self._finish(cfg, words, number)
             if is_excluded(composed.resolved, self.conf.exclude):

@@ -154,4 +154,4 @@ def _beside(path: str, names: Sequence[str], label: str, reading: TableFormat) -
 def _has_labels(reading: TableFormat, file: Path, label: str) -> bool:
     """Return whether any row of a file has a label; those of a competition have an empty column."""
     labels = reading.read(file, [label])[label]
-    return labels.null_count < len(labels)
+    return bool(labels.null_count < len(labels))

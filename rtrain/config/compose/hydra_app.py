@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,18 @@ class HydraApp:
         """The folders and stores that configs come from, first hit wins."""
         return self.loader.get_sources()
 
+    @cached_property
+    def parser(self) -> OverridesParser:
+        """Reads overrides as Hydra does."""
+        return OverridesParser.create(config_loader=self.loader)
+
     def compose(self, overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
         """Return the composed config with its node ``hydra``."""
         with collector_paused(), spared_work():
             try:
                 cfg = self.loader.load_configuration(self.primary.name, list(overrides), mode)
             except TypeError as error:  # Hydra takes any list for one of names
-                if any(map(self._has_no_names, OverridesParser.create(self.loader).parse_overrides(list(overrides)))):
+                if any(map(self._has_no_names, self.parser.parse_overrides(list(overrides)))):
                     raise ConfigCompositionException("Config group override must be a list of names") from error
                 raise
         let_typed_win(cfg, overrides)
@@ -166,8 +172,7 @@ class HydraApp:
             words: The overrides of the trial.
         """
         words = list(map(without_choice, words))
-        parser = OverridesParser.create(config_loader=self.loader)
-        parsed = parser.parse_overrides(words)
+        parsed = self.parser.parse_overrides(words)
         is_choice = [self._is_choice(one) for one in parsed]
         chosen = tuple(word for word, choice in zip(words, is_choice, strict=True) if choice)
         if chosen not in self._choices_composed:

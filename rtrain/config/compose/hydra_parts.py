@@ -25,9 +25,12 @@ NO_LOGGING = {"version": 1, "root": None, "disable_existing_loggers": False}
 
 @contextmanager
 def hydra_config(cfg: DictConfig) -> Iterator[None]:
-    """Let ``${hydra:...}`` resolve against ``cfg`` while the block runs."""
+    """Let ``${hydra:...}`` resolve against ``cfg`` while the block runs; it may do so already."""
     instance = HydraConfig.instance()
-    before = instance.cfg
+    before: Any = instance.cfg
+    if before is not None and before._get_node("hydra") is cfg._get_node("hydra"):
+        yield
+        return
     # As HydraConfig.set_config does, but that copies the node, which is as large as all others together.
     OmegaConf.set_readonly(cfg.hydra, True)
     hidden: Any = DictConfig({"hydra": cfg.hydra}, flags={"no_deepcopy_set_nodes": True})

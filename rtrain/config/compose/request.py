@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hydra.core.default_element import GroupDefault
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import ConfigCompositionException, HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
@@ -79,10 +78,11 @@ class Request:
             return set()
         own = read_yaml(self.primary.path)[0] if self.primary.given else {}
         given = {leaf for section in LIMITED if section in own for leaf in leaves(section, own[section])}
-        parser = OverridesParser.create(config_loader=self.app.loader)
         named = [(word.key.replace("/", "."), word) for word in self.words]
         words = [(key, word) for key, word in named if key.split(".")[0] in LIMITED]
-        return given | {leaf for key, word in words for leaf in leaves(key, parser.parse_override(word.text).value())}
+        return given | {
+            leaf for key, word in words for leaf in leaves(key, self.app.parser.parse_override(word.text).value())
+        }
 
     @property
     def command(self) -> list[str]:

@@ -7,8 +7,6 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic
@@ -111,13 +109,12 @@ def check_with_rows(awaiting: Mapping[str, CliWord | None], way: Way) -> tuple[s
 
 def _typed(request: Request) -> dict[str, str]:
     """Return the keys that words set to something, those of mappings one by one, and the word of each."""
-    parser = OverridesParser.create(config_loader=request.app.loader)
     found: dict[str, str] = {}
     for word in request.words:
         sign, key, value = split_word(word.text)
         if sign != "~" and value not in ("null", "None", None):
             is_mapping = value.lstrip().startswith("{")  # to parse a word takes a millisecond
-            parsed = parser.parse_override(word.text).value() if is_mapping else value
+            parsed = request.app.parser.parse_override(word.text).value() if is_mapping else value
             found |= dict.fromkeys(leaves(_dotted(key), parsed), word.text)
     return found
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from rtrain.config.compose.aliases import expand_key, split_word
@@ -94,12 +93,11 @@ def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None
     if error.fits is None or value is None or expand_key(key).replace("/", ".") != whole:
         return None
     named = class_called(value, homes_of(dict(wrong.keys.confs).get("trainer"), error.key))
-    parser = OverridesParser.create(config_loader=wrong.request.app.loader)
     begun = first_of(node_at(wrong.composed, whole), value)
     others = [one for one in rewritten(value) if one != f"[{value}]" or not value.isidentifier()]  # no list of a word
     for meant in (*([begun] if begun else []), *others, f"{{_target_: {named or value}}}"):
         with suppress(HydraException):
-            found = parser.parse_override(f"x={meant}").value()
+            found = wrong.request.app.parser.parse_override(f"x={meant}").value()
             if error.fits(found) and (meant[0] != "{" or named is not None or re.fullmatch(r"[\w.]+\.\w+", value)):
                 return command_with(place, f"{sign}{key}={meant}")
     return None
