@@ -158,6 +158,7 @@ NAMING = {
     ),
     "scikit-learn where it trains nothing": (
         *("datasets/sources/digits.py", "datasets/sources/libsvm.py", "datasets/sources/sklearn.py"),
+        "datasets/arrays/libsvm_text.py",
         *("evaluation.py", "schedulers/pb2.py"),
     ),
     "arrays and tensors, whatever the trainer": (

@@ -5,11 +5,12 @@ from contextlib import chdir
 
 import pytest
 from named_tests import exists
-from source_cases import CASES
+from source_cases import BUILT_IN, CASES
 from source_files import write_files
-from source_rows import conf_of, idle, load, train
+from source_rows import ALLOWED, conf_of, idle, load, train
 
-from rtrain.datasets.registry import confs
+from rtrain.config.targets.builder import Builder
+from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 from rtrain.prediction.opening import DATA_KEYS
 
@@ -93,3 +94,13 @@ def refusal(source, keys):
     with pytest.raises(DatasetError) as raised:
         load(source, keys)
     return str(raised.value)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in BUILT_IN])
+def test_all_rows_are_given_to_predict(name):
+    source, keys = CASES[name].source, {key: value for key, value in CASES[name].keys.items() if key != "memory"}
+    trained = load(source, keys)
+    reader = load_source(source, Builder(allow=ALLOWED)).open_rows(trained.conf, trained.dataset.encoding)
+    assert reader is not None
+    count = sum(len(chunk.x) for piece in reader.pieces for chunk in reader.read(piece))
+    assert count == sum(trained.info.num_rows.values())

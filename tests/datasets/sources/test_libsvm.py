@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer
 
+from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 
 
@@ -90,3 +92,87 @@ def test_queries_that_do_not_add_up_are_an_error(load, tmp_path):
     (tmp_path / "x.svm.query").unlink()
     with pytest.raises(DatasetError, match="needs to know which rows belong to one query"):
         load("libsvm", path=str(tmp_path), task="ranking")
+
+
+def lines_of(x, y=None, first=0, sign=" "):
+    """Return sparse lines without the columns that are 0; with ``first`` None dense ones."""
+    rows = []
+    for row, values in enumerate(x):
+        label = [] if y is None else [str(y[row])]
+        named = (
+            [f"{column + first}:{value:g}" for column, value in enumerate(values) if value] if first is not None else []
+        )
+        rows.append(sign.join([*label, *(named if first is not None else [f"{value:g}" for value in values])]))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("with_labels", [False, True])
+@pytest.mark.parametrize("labels", ["as trained", "unknown", "none"])
+@pytest.mark.parametrize("gone", ["no column", "the first", "the last", "all but one"])
+@pytest.mark.parametrize("first", [0, 1, None])
+def test_new_rows_have_the_columns_of_training(load, open_rows, tmp_path, first, gone, labels, with_labels):
+    draw = np.random.default_rng(0)
+    x, y = draw.integers(1, 9, (12, 4)) / 4, np.arange(12) % 3
+    (tmp_path / "train.svm").write_text(lines_of(x, y, first))
+    dataset = load("libsvm", path=str(tmp_path / "train.svm"))
+    x = x * {"no column": [1, 1, 1, 1], "the first": [0, 1, 1, 1], "the last": [1, 1, 1, 0]}.get(gone, [0, 1, 0, 0])
+    given = {"as trained": y, "unknown": ["?"] * 12 if first is None or not with_labels else [7] * 12, "none": None}[
+        labels
+    ]
+    (tmp_path / "new.svm").write_text(lines_of(x, given, first))
+    if labels == "unknown" and with_labels:
+        with pytest.raises(DatasetError, match=r"new\.svm"):
+            open_rows("libsvm", dataset, with_labels, path=str(tmp_path / "new.svm"))
+        return
+    found = open_rows("libsvm", dataset, with_labels, path=str(tmp_path / "new.svm"))
+    np.testing.assert_array_equal(found.x, x)
+    if with_labels and labels == "as trained":
+        np.testing.assert_array_equal(found.y, y)
+    else:
+        assert found.y is None
+
+
+def test_new_rows_in_several_files_keep_their_order_and_their_queries_apart(load, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.svm").write_text("".join(f"{row % 3} qid:{row // 3} 1:{row} 2:1\n" for row in range(9)))
+    trained = load("libsvm", path=str(tmp_path / "a.svm"), split={"val": 0.4})
+    conf = TypeAdapter(confs()["libsvm"]).validate_python({"path": str(tmp_path)})
+    reader = load_source("libsvm").open_rows(conf, trained.encoding)
+    chunks = [chunk for piece in reader.pieces for chunk in reader.read(piece, True)]
+    assert np.concatenate([chunk.x[:, 0] for chunk in chunks]).tolist() == [*range(9), *range(9)]
+    assert len(np.unique(np.concatenate([chunk.group for chunk in chunks]))) == 6
+    assert [chunk.kept["group"].tolist() for chunk in chunks] == [[0, 0, 0, 1, 1, 1, 2, 2, 2]] * 2
+
+
+def test_a_new_line_with_a_column_that_training_did_not_have_is_named(load, open_rows, tmp_path):
+    (tmp_path / "x.svm").write_text("1 1:2 3:4\n0 2:5\n" * 5)
+    dataset = load("libsvm", path=str(tmp_path / "x.svm"))
+    (tmp_path / "new.svm").write_text("1 1:2\n0 4:5\n")
+    with pytest.raises(DatasetError, match=r"new\.svm: line 2 names column 4, but the columns are 1 to 3"):
+        open_rows("libsvm", dataset, path=str(tmp_path / "new.svm"))
+
+
+def test_columns_in_any_order_are_read_as_in_ascending_order(load, tmp_path):
+    (tmp_path / "x.svm").write_text("1 qid:1 3:4 1:2 # comment\n\n0 qid:2 2:5\n1 qid:2 3:1 2:7\n")
+    (tmp_path / "sorted.svm").write_text("1 qid:1 1:2 3:4\n0 qid:2 2:5\n1 qid:2 2:7 3:1\n")
+    one, other = (
+        columns(load("libsvm", path=str(tmp_path / name), split={"test": 0})) for name in ("x.svm", "sorted.svm")
+    )
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "message"),
+    [
+        ("1 1:2\n0 2:1 2:3\n", {}, r"x\.svm: line 2 names column 2 twice"),
+        ("1 1:2\n0 0:1 2:3\n", {"first_column": "1"}, r"x\.svm: line 2 names column 0, but the columns are 1 to 2"),
+        ("1 1:2\n0 2:1 7:3\n", {"num_features": 3}, r"x\.svm: line 2 names column 7, but the columns are 1 to 3"),
+        ("1\n0\n", {}, r"x\.svm: no line names a column"),
+    ],
+)
+def test_a_column_that_can_not_be_is_named(load, tmp_path, text, keys, message):
+    (tmp_path / "x.svm").write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        load("libsvm", path=str(tmp_path), **keys)
