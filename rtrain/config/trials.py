@@ -43,7 +43,10 @@ from rtrain.errors import ConfigError
 from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.signature import with_signature
 
-NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
+NOT_IDENTITY = (
+    *("sweep.num_trials", "sweep.max_", "sweep.name", "cluster."),
+    *("run.failure.", "run.checkpoint.", "run.resume_data"),
+)
 """Overrides that may differ when the same sweep is resumed."""
 SHARED = ("sweep", "hydra", "cluster")
 """Sections that all trials have in common."""

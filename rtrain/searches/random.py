@@ -1,16 +1,21 @@
-"""Points drawn at random, each by the seed and its number alone."""
+"""Different points drawn at random, one after the other: more of them begin with the same ones."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.compose.search_space import Axis
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.searches import base
-from rtrain.searches.base import Point
+from rtrain.searches.base import Objective, Point
+
+MAX_TRIES = 1000
+"""Draws in a row that bring nothing new, after which there are taken to be no more points."""
 
 
 @dataclass(kw_only=True)
@@ -28,14 +33,24 @@ class Search(base.Search):
     adaptive = False
     many_goals = True
 
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
+        super().__init__(conf, axes, goals)
+        self._points: dict[Point, None] = {}
+        self._num_drawn = 0
+
     @property
     def num_trials(self) -> int:
         """As the config says."""
         return int(self.conf.num_trials)
 
     def propose(self, number: int) -> Point | None:
-        """Draw a point."""
+        """Return a point that no trial before has; None where all, or nearly all, have been drawn."""
         if number >= self.num_trials:
             return None
-        rng = random.Random(f"{self.conf.seed}/{number}")
-        return tuple(axis.draw(rng) for axis in self.axes)
+        for _ in range(MAX_TRIES):
+            if len(self._points) > number:
+                return list(self._points)[number]
+            rng = random.Random(f"{self.conf.seed}/{self._num_drawn}")
+            self._points.setdefault(tuple(axis.draw(rng) for axis in self.axes))
+            self._num_drawn += 1
+        return None

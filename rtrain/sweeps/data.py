@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from typing import Any
 
-from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.composed import Composed
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.datasets.memory import SHARE, free_bytes
 from rtrain.errors import RtrainError
 from rtrain.runs.observer import Stages
+from rtrain.sweeps.cluster import SweepCluster
 from rtrain.training.preparation import load_dataset
 
 
@@ -22,11 +22,11 @@ class Data:
 
     Args:
         observer: Notified of each dataset that is read.
-        starting: The cluster, if there is one.
+        cluster: Where they are trained.
     """
 
-    def __init__(self, observer: Stages, starting: StartingCluster | None) -> None:
-        self._observer, self._starting = observer, starting
+    def __init__(self, observer: Stages, cluster: SweepCluster) -> None:
+        self._observer, self._cluster = observer, cluster
         self._read: dict[str, Dataset | None] = {}
         self._shared: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
@@ -35,14 +35,14 @@ class Data:
 
     def expect(self, composed: Composed) -> bool:
         """Take note of a trial to come; return whether its data is held, or fits together with what is held."""
-        key = _key(composed)
+        key = data_key(composed)
         self._expected[key] += 1
         used = sum(self._sizes.values())
         return key in self._sizes or used + max(self._sizes.values(), default=0) <= self._budget()
 
     def done(self, composed: Composed) -> None:
         """Take note that a trial is over; data that no other one was expected to need is let go."""
-        key = _key(composed)
+        key = data_key(composed)
         self._expected[key] -= 1
         if self._expected[key] <= 0:
             self._let_go(key)
@@ -53,9 +53,9 @@ class Data:
         Raises:
             ConfigError: They can't be read.
         """
-        key = _key(composed)
+        key = data_key(composed)
         if key not in self._read:
-            self._read[key] = load_dataset(composed, self._observer, self._starting)
+            self._read[key] = load_dataset(composed, self._observer, self._cluster.starting)
         self._used(key, self._read[key])
         return self._read[key]
 
@@ -63,7 +63,7 @@ class Data:
         """Return a reference to them in Ray's object store, or to why they can't be read; None for no data."""
         import ray
 
-        key = _key(composed)
+        key = data_key(composed)
         if key not in self._shared:
             try:
                 dataset = self.of(composed)
@@ -97,6 +97,7 @@ def num_bytes(dataset: Dataset | None) -> int:
     return sum(values.nbytes for columns in held for values in columns)
 
 
-def _key(composed: Composed) -> str:
+def data_key(composed: Composed) -> str:
+    """Return all that the config of a trial says of its data."""
     named = [composed.resolved.get(key) for key in ("dataset", "datasets")]
     return json.dumps(named, sort_keys=True, default=str)

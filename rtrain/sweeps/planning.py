@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from rtrain.cluster.ray_cluster import Cluster, StartingCluster
+from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
@@ -21,11 +21,13 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.status import Status
 from rtrain.searches.base import Objective, Point, Search
+from rtrain.sweeps.cluster import SweepCluster
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.factory import check_reported
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
+from rtrain.sweeps.same_data import TrainedRows
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.training.preparation import check_job, check_room
@@ -228,16 +230,17 @@ class Checks:
 
     Args:
         data: Reads what they train on.
-        starting: The cluster, if they need one.
+        cluster: Where they are trained, unless none of them needs one.
         command: The command, for one that would do.
         notice: Takes a line for the user; each line comes once, whichever trials it is about.
     """
 
     def __init__(
-        self, data: Data, starting: StartingCluster | None, command: Sequence[str], notice: Callable[[str], None]
+        self, data: Data, cluster: SweepCluster, command: Sequence[str], notice: Callable[[str], None]
     ) -> None:
-        self._data, self._starting, self._command, self._notice = data, starting, command, notice
+        self._data, self._shared, self._command, self._notice = data, cluster, command, notice
         self._cluster: Cluster | None = None
+        self.trained = TrainedRows(notice)
         self.goals: Sequence[Objective] = ()
         """What the sweep looks for."""
         self._told: set[str] = set()
@@ -247,8 +250,9 @@ class Checks:
     @property
     def cluster(self) -> Cluster | None:
         """The cluster, which answers, and which trials share."""
-        if self._starting is not None and self._cluster is None:
-            self._cluster = replace(self._starting.wait(), shared=True, session=None)
+        starting = self._shared.starting
+        if starting is not None and self._cluster is None:
+            self._cluster = replace(starting.wait(), shared=True, session=None)
         return self._cluster
 
     def check(self, composed: Composed) -> None:
@@ -260,9 +264,12 @@ class Checks:
         """
         if composed.conf.run.resume != "never":
             raise ConfigError("run.resume can't be set in a sweep: sweeps resume automatically.", "Leave it out.")
+        self._shared.prepare(composed)
         if not self._data.expect(composed):
             return
         job, plugin = self._check_job(composed)
+        if job.dataset is not None:
+            self.trained.check(composed, job.dataset.info)
         if self.goals:
             check_reported([goal.metric for goal in self.goals], plugin.reports(job))
         for text in (*composed.notices, *job.notices):

@@ -10,20 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtrain.cluster.ray_cluster import StartingCluster, connect
 from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError
 from rtrain.process.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import Event
-from rtrain.runs.facts import num_cores
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
-from rtrain.runs.status import TRIAL_OVER, Status
+from rtrain.runs.status import TRIAL_OVER, WITH_RESULT, Status
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
 from rtrain.storage.stores import shown_url
+from rtrain.sweeps.cluster import SweepCluster
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import Pool
 from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_launcher
@@ -61,17 +60,16 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
     began = time.monotonic()
     observer.stage("planning")
     trials = session.trials(folder)
-    run, scaling = trials.probe.conf.run, trials.probe.conf.scaling
+    run = trials.probe.conf.run
     with ExitStack() as stack:
         stack.enter_context(private_files(run.private))
-        starting = None
-        if int(scaling.num_workers) > 0 and trials.launcher is None:
-            starting = stack.enter_context(connect(trials.probe.conf.cluster, num_cores()))
+        cluster = SweepCluster(stack, trials)
+        cluster.prepare(trials.probe)
         stack.enter_context(opened(trials.folder))
         if run.storage is not None:
             observer.stage(f"checking {shown_url(run.storage)}")
             find_sweep(run.storage, trials.folder, observer.notice)
-        sweep = Sweep(trials, observer, starting)
+        sweep = Sweep(trials, observer, cluster)
         sweep.plan()
         if run.storage is not None:
             patience = run.storage_timeout_seconds
@@ -90,14 +88,14 @@ class Sweep:
     Args:
         trials: The trials of the command.
         observer: Notified of the progress.
-        starting: The cluster; None: they are trained in this process, one after the other.
+        cluster: Where they are trained, unless none of them needs one.
     """
 
-    def __init__(self, trials: Trials, observer: SweepObserver, starting: StartingCluster | None) -> None:
+    def __init__(self, trials: Trials, observer: SweepObserver, cluster: SweepCluster) -> None:
         self._trials, self._observer, self._conf = trials, observer, trials.conf
         check_launcher(trials)
-        self._data = Data(observer, starting)
-        self._checks = Checks(self._data, starting, trials.command, observer.notice)
+        self._data = Data(observer, cluster)
+        self._checks = Checks(self._data, cluster, trials.command, observer.notice)
         name = SEARCHES.name_of(self._conf)
         reported = partial(self._checks.reported, trials.probe)
         self._checks.goals = goals = goals_of(self._conf, trials.probe, reported)
@@ -133,10 +131,14 @@ class Sweep:
     def plan(self) -> None:
         """Compose and check what can be before anything starts."""
         self._remember()
-        if self._search.adaptive:
+        trials = []
+        for trial, plan in self._planner.known() if self._search.adaptive else iter(self._planner.next, None):
+            trials.append(trial)
+            if trial.status in WITH_RESULT:
+                self._checks.trained.add(self.record.folder / trial.name, plan.composed)
+        if self._search.adaptive and self._has_more():
             self._check_values()
-        planned = self._planner.known() if self._search.adaptive else iter(self._planner.next, None)
-        for trial in [one for one, _ in planned]:  # composed first, all of them: that takes no framework
+        for trial in trials:  # all of them are composed before: that takes no framework
             if self._is_to_train(trial):
                 self._judge.add(trial)
                 with named(trial.overrides, f"trial {trial.number}"):
@@ -217,10 +219,13 @@ class Sweep:
     def _make_pool(self, stop: StopRequest) -> Pool:
         if self._trials.launcher is not None:
             return HydraLauncherExecutor(self._trials, self)
-        more = any(one.status == Status.PAUSED for one in self.record.trials)
-        more = more or (self._search.adaptive and len(self.record.trials) < self._search.num_trials)
-        cluster = self._checks.cluster if self._queue or more else None
+        cluster = self._checks.cluster if self._queue or self._has_more() else None
         return SequentialExecutor(self, self._data, stop) if cluster is None else RayExecutor(cluster, self, self._data)
+
+    def _has_more(self) -> bool:
+        """Tell whether trials may be trained beyond those that are planned."""
+        more = any(one.status == Status.PAUSED for one in self.record.trials)
+        return more or (self._search.adaptive and len(self.record.trials) < self._search.num_trials)
 
     def _status(self) -> str:
         if self._stop.reason is not None:

@@ -38,14 +38,22 @@ def test_strict_strategies_bind():
 
 
 class TwoCores:
-    """A cluster of one machine."""
+    """The cluster of a sweep, of one machine."""
+
+    @property
+    def starting(self):
+        return self
+
+    def prepare(self, composed):
+        pass
 
     def wait(self):
         return Cluster(own=True, nodes=({"CPU": 2.0},))
 
 
 def test_a_trial_that_its_strategy_keeps_out_is_refused_before_any_starts():
-    checks = Checks(Data(SilentObserver(), None), TwoCores(), [], SilentObserver().notice)
+    cluster = TwoCores()
+    checks = Checks(Data(SilentObserver(), cluster), cluster, [], SilentObserver().notice)
     words = ["num_workers=1,2", "scaling.placement_strategy=STRICT_SPREAD"]
     with Session("mlp", words, schemas()) as session:
         trials = session.trials(None)

@@ -179,6 +179,13 @@ def test_random_points_are_the_same_ones_when_more_are_asked_for():
     assert len({json.dumps(one["overrides"]) for one in after["trials"]}) == 5
 
 
+@pytest.mark.parametrize(("asked", "there"), [(3, 3), (8, 8), (20, 9)])
+def test_random_points_differ_as_long_as_there_are_any(asked, there):
+    data, _ = sweep("sweep=random", f"sweep.num_trials={asked}", "trainer.params.max_depth=int(interval(1,9))")
+    found = [one["overrides"][0] for one in data["trials"]]
+    assert len(set(found)) == len(found) == there
+
+
 @pytest.mark.parametrize(
     ("defaults", "section", "words", "search", "scheduler"),
     [

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sweep_results import only_sweep
 
 import rtrain
+from rtrain.cli.app import run
 from rtrain.runs.observer import SilentObserver
 from rtrain.sweeps import data as sweep_data
 from rtrain.sweeps.data import Data, num_bytes
@@ -40,7 +44,7 @@ def read(monkeypatch):
         return 2.5 * SIZE / sweep_data.SHARE - sum(held.data._sizes.values())
 
     monkeypatch.setattr(sweep_data, "free_bytes", free)
-    held.data = Data(SilentObserver(), None)
+    held.data = Data(SilentObserver(), SimpleNamespace(starting=None))
     return held.data, names
 
 
@@ -113,3 +117,59 @@ def test_data_that_is_missing_fails_its_trial_alone(monkeypatch, tmp_path):
     paths = f"dataset.path={tmp_path}/a.csv,{tmp_path}/gone.csv"
     folder = rtrain.sweep("xgboost", [*words, paths, f"run.root_dir={tmp_path}/runs"])
     assert [one["status"] for one in read_sweep(folder)["trials"]] == ["succeeded", "failed"]
+
+
+def write_rows(shift):
+    x = np.arange(80) + shift
+    Path("rows.csv").write_text("a,y\n" + "".join(f"{value},{value // 3 % 2}\n" for value in x))
+    Path("own_rows.py").write_text(
+        "import pandas as pd\n\n\ndef load():\n"
+        f"    return pd.DataFrame({{'a': range({shift}, {shift} + 80), 'y': [n // 3 % 2 for n in range(80)]}})\n"
+    )
+    sys.modules.pop("own_rows", None)
+
+
+ROWS = {
+    "file": ["dataset=csv", "dataset.path=rows.csv", "dataset.label=y"],
+    "stream": ["dataset=csv", "dataset.path=rows.csv", "dataset.label=y", "dataset.memory=stream"],
+    "function": ["dataset=python", "dataset.function=own_rows:load", "dataset.label=y"],
+}
+SEARCHES = {
+    "grid": (["seed=1,2"], ["seed=1,2,3"]),
+    "random": (["sweep=random", "sweep.num_trials=2", "seed=range(9)"], ["sweep.num_trials=3"]),
+    "optuna": (
+        *(["sweep=optuna", "sweep.metric=test/logloss", "sweep.num_trials=2", "seed=range(9)"], ["sweep.num_trials=3"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("kind", ROWS)
+def test_trials_that_are_added_train_on_the_rows_of_those_before(tmp_path, monkeypatch, capsys, kind, search):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "pyproject.toml").write_text("")
+    write_rows(0)
+    words = ["fit", "xgboost", *ROWS[kind], "num_workers=0", "trainer.num_boost_round=1", "trainer.num_threads=1"]
+    first, more = SEARCHES[search]
+    assert run([*words, *first, "--multirun"]) == 0
+    folder = only_sweep(tmp_path / "runs")
+    write_rows(1)
+    again = [
+        *words,
+        *[word for word in first if word.partition("=")[0] != more[0].partition("=")[0]],
+        *more,
+        "--multirun",
+    ]
+    assert run([*words, *first, "--multirun"]) == 0, "nothing is left to train"
+    before = (folder / "sweep.json").read_bytes()
+    capsys.readouterr()
+    assert run(again) == 2
+    told = capsys.readouterr().err
+    assert "have changed since" in told
+    assert "run.resume_data=changed" in told
+    assert (folder / "sweep.json").read_bytes() == before
+    assert run([*again, "run.resume_data=changed"]) == 0
+    assert "(run.resume_data=changed)" in capsys.readouterr().err
+    assert len(read_sweep(only_sweep(tmp_path / "runs"))["trials"]) == 3
+    assert run([*again, "sweep.name=another"]) == 0

@@ -129,3 +129,13 @@ def test_trials_wait_for_each_other_and_go_on_from_the_same_step(tmp_path):
     steps = {tuple(attempt["from_step"] for attempt in one.attempts) for one in manifests}
     assert len(steps) == 1, "each paused exactly where it was to"
     assert [one.epoch for one in manifests] == [6] * 5
+
+
+@pytest.mark.parametrize("workers", ["0,2", "2,0"])
+def test_each_trial_has_as_many_workers_as_its_config_says(tmp_path, workers):
+    words = [*WORDS[:1], "trainer.max_epochs=1", "trainer.num_threads=1", f"num_workers={workers}"]
+    folder = rtrain.sweep("mlp", [*words, f"run.root_dir={tmp_path}"])
+    runs = [Run.load(folder / one["name"]) for one in read_sweep(folder)["trials"]]
+    found = {run.manifest.config["scaling"]["num_workers"]: run.manifest for run in runs}
+    assert {number: one.attempts[0]["num_workers"] for number, one in found.items()} == {0: 0, 2: 2}
+    assert {number: len(one.workers) for number, one in found.items()} == {0: 1, 2: 2}
