@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtrain.runs.events import Event
+from rtrain.runs.events import Event, named_apart
 
 if TYPE_CHECKING:
     from rtrain.api.sweep_result import TrialResult
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 def events_frame(events: Iterable[Event]) -> pd.DataFrame:
     """Return a row for each event: ``step``, ``epoch``, ``time`` (UTC), and a column for each metric and value.
 
-    A report that lacks a metric has NaN there.
+    A report that lacks a metric has NaN there. A metric that is called like one of these three is ``reported/NAME``.
     """
-    rows = [{"step": one.step, "epoch": one.epoch, "time": one.time, **one.values, **one.metrics} for one in events]
+    rows = [
+        {
+            **(place := {"step": one.step, "epoch": one.epoch, "time": one.time}),
+            **named_apart({**one.values, **one.metrics}, place),
+        }
+        for one in events
+    ]
     metrics = dict.fromkeys(name for row in rows for name in row)
     frame = pd.DataFrame(rows, columns=list(dict.fromkeys(("step", "epoch", "time", *metrics))))
     frame["time"] = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
@@ -27,12 +33,12 @@ def events_frame(events: Iterable[Event]) -> pd.DataFrame:
 
 def trials_frame(trials: Sequence[TrialResult]) -> pd.DataFrame:
     """Return a row for each trial of a sweep, indexed by its number; see ``SweepResult.frame``."""
+    first, last = ["number", "status"], ["epoch", "seconds", "error", "path"]
     rows = [
         {
             "number": one.number,
             "status": one.status,
-            **one.params,
-            **one.values,
+            **named_apart({**one.params, **one.values}, (*first, *last)),
             "epoch": one.epoch,
             "seconds": one.seconds,
             "error": one.error,
@@ -40,6 +46,5 @@ def trials_frame(trials: Sequence[TrialResult]) -> pd.DataFrame:
         }
         for one in trials
     ]
-    first, last = ["number", "status"], ["epoch", "seconds", "error", "path"]
     varied = dict.fromkeys(name for row in rows for name in row if name not in (*first, *last))
     return pd.DataFrame(rows, columns=[*first, *varied, *last]).set_index("number")

@@ -12,7 +12,7 @@ from typing import Any
 
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.history.rows import Row
-from rtrain.runs.events import events_file, read_events
+from rtrain.runs.events import events_file, named_apart, read_events
 from rtrain.runs.filesystem.files import to_json
 
 PLACE = ("run", "path", "step", "epoch", "time")
@@ -56,7 +56,7 @@ def _entries(row: Row) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], Mapp
     try:
         for event in read_events(events_file(row.path)):
             place = {"run": row.id, "path": row.place, "step": event.step, "epoch": event.epoch, "time": event.time}
-            yield place, event.metrics, event.values
+            yield place, named_apart(event.metrics, PLACE), named_apart(event.values, PLACE)
     except (OSError, ConfigError):
         return
 
@@ -66,7 +66,7 @@ def _table(row: Row, metrics: Sequence[str], values: Sequence[str]) -> list[dict
         {
             **place,
             **{name: numbers.get(name) for name in metrics},
-            **{name: to_json(others[name]) if name in others else None for name in values if name not in numbers},
+            **{_text_column(name, metrics): to_json(others[name]) if name in others else None for name in values},
         }
         for place, numbers, others in _entries(row)
     ]
@@ -113,4 +113,9 @@ def _write_parquet(
 
 
 def _columns(metrics: Sequence[str], values: Sequence[str]) -> list[str]:
-    return [*PLACE, *metrics, *(name for name in values if name not in metrics)]
+    return [*PLACE, *metrics, *(_text_column(name, metrics) for name in values)]
+
+
+def _text_column(name: str, metrics: Sequence[str]) -> str:
+    """Return the column of texts and lists; a metric of other reports may have the same name."""
+    return f"{name}/text" if name in metrics else name

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, cut
-from rtrain.runs.events import Event
+from rtrain.runs.events import Event, named_apart
 from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.runs.manifest import utc_now
@@ -79,4 +79,5 @@ class Logger(base.Logger):
 def _row(event: Event) -> dict[str, Any]:
     metrics = {name: "nan" if value is None else value for name, value in event.metrics.items()}
     texts = {name: cut(str(value), MOST_CHARACTERS) for name, value in event.values.items()}
-    return {"step": event.step, "epoch": event.epoch, "time": event.time, **texts, **metrics}
+    place = {"step": event.step, "epoch": event.epoch, "time": event.time}
+    return {**place, **named_apart({**texts, **metrics}, place)}

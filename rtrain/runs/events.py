@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from rtrain.errors import TrainingError
 from rtrain.runs.filesystem.files import to_json, unshare
 from rtrain.runs.filesystem.plain_files import open_inside, parse_json
 from rtrain.runs.manifest import utc_now
 
+T = TypeVar("T")
 FILE_NAME = "events.jsonl"
 LINE_BYTES = 1 << 20
 """More than any line takes; a longer one is damaged, and never held in memory."""
@@ -53,6 +54,14 @@ class Event:
         """Make an event that happened at ``timestamp`` (seconds since 1970)."""
         time = datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
         return cls(step=step, epoch=epoch, time=time, metrics=dict(metrics), values=dict(values or {}))
+
+
+def named_apart(reported: Mapping[str, T], taken: Collection[str]) -> dict[str, T]:
+    """Return what a loop has reported as columns of a table, whose own columns are called ``taken``.
+
+    A metric called ``epoch``, say, is ``reported/epoch`` beside the column that says when it was reported.
+    """
+    return {f"reported/{name}" if name in taken else name: value for name, value in reported.items()}
 
 
 class EventLog:

@@ -77,7 +77,8 @@ class Run:
     def frame(self) -> Any:
         """Return the events as a ``pandas.DataFrame``: ``step``, ``epoch``, ``time`` (UTC), then each metric.
 
-        One row for each report, oldest first; a metric that it lacks is NaN. ``polars.from_pandas`` takes it.
+        One row for each report, oldest first; a metric that it lacks is NaN, and one called ``epoch``, say, is in the
+        column ``reported/epoch``. ``polars.from_pandas`` takes it.
         """
         return import_module("rtrain.api.frames").events_frame(self.events())
 

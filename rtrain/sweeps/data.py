@@ -98,6 +98,6 @@ def num_bytes(dataset: Dataset | None) -> int:
 
 
 def data_key(composed: Composed) -> str:
-    """Return all that the config of a trial says of its data."""
+    """Return what decides the data of a trial."""
     named = [composed.resolved.get(key) for key in ("dataset", "datasets")]
     return json.dumps(named, sort_keys=True, default=str)

@@ -24,7 +24,7 @@ class TrainedRows:
     def __init__(self, notice: Callable[[str], None]) -> None:
         self._notice = notice
         self._runs: dict[str, list[Path]] = {}
-        """By what the config says of data, the run directories of finished trials."""
+        """By the key of their data, the run directories of finished trials."""
 
     def add(self, run_dir: Path, composed: Composed) -> None:
         """Take note of a finished trial."""

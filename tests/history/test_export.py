@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+from types import SimpleNamespace
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from made_runs import NOON, make_run, make_sweep
 
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.history.export import export_events
+from rtrain.history.export import PLACE, export_events
 from rtrain.history.index import list_rows
+from rtrain.loggers.csv import Conf, Logger
 from rtrain.runs.events import Event, EventLog, read_events
+from rtrain.runs.run import Run
 
 
 @pytest.fixture
@@ -47,6 +51,29 @@ def test_both_formats_hold_the_same(rows, tmp_path):
     assert [
         {name: "" if value is None else str(value) for name, value in one.items()} for one in table.to_pylist()
     ] == lines
+
+
+def test_a_metric_called_like_a_column_has_one_of_its_own(project, tmp_path):
+    run = make_run(project / "runs", losses=())
+    names = ("run", "path", "step", "epoch", "time", "score")
+    log = EventLog(run / "events.jsonl")
+    metrics = {name: 100.0 + place for place, name in enumerate(names)}
+    log.append(Event(step=7, epoch=3, time=NOON.isoformat(), metrics=metrics, values={}))
+    log.append(Event(step=8, epoch=4, time=NOON.isoformat(), metrics={}, values={"time": "late"}))
+    log.close()
+    for name in ("e.parquet", "e.csv"):
+        export_events(list_rows(), tmp_path / name)
+    exported = [pd.read_parquet(tmp_path / "e.parquet"), pd.read_csv(tmp_path / "e.csv")]
+    logger = Logger(Conf())
+    logger.open(SimpleNamespace(folder=run), SimpleNamespace(ids={}, events=0))
+    logger.log(list(Run.load(run).events()))
+    others = [Run.load(run).frame(), pd.read_csv(run / "metrics.csv")]
+    for frame, place in (*((one, PLACE) for one in exported), *((one, PLACE[2:]) for one in others)):
+        assert "late" in "".join(map(str, frame.iloc[1]))
+        assert len(set(frame.columns)) == len(frame.columns)
+        assert (frame["step"].tolist(), frame["epoch"].tolist()) == ([7, 8], [3, 4])
+        for name, value in metrics.items():
+            assert float(frame[f"reported/{name}" if name in place else name][0]) == value
 
 
 def test_the_events_of_a_run_are_those_of_run_events(rows, tmp_path):

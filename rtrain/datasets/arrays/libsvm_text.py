@@ -34,7 +34,7 @@ class SparseColumns:
     count: int | None
     """Columns; None: as many as the lines name."""
     absent: str
-    """``zero`` or ``missing``: what a column is that a line does not name."""
+    """``zero`` or ``missing``: the value of a column that a line does not name."""
 
 
 def is_sparse(file: Path) -> bool:

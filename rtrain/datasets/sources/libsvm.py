@@ -85,7 +85,7 @@ class Libsvm(Source):
 
 
 def _files(conf: LibsvmConf, split: SplitConf | None = None) -> Files:
-    """Return the files, without those beside them, and the split of each."""
+    """Return the files of rows, without side files, and the split of each."""
     from rtrain.datasets.files import files_by_split
 
     found = files_by_split(conf.path, ENDINGS, split, SIDE_ENDINGS)
