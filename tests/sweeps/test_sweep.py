@@ -550,3 +550,56 @@ def test_trials_of_trees_are_judged_by_the_model_that_is_kept_in_any_order(train
 def test_notes_on_the_config_are_told_once_for_all_trials(capsys):
     swept([*TINY, "trainer.num_boost_round=4", "trainer.early_stopping_rounds=1,2"])
     assert capsys.readouterr().err.count("trainer.early_stopping_rounds was renamed") == 1
+
+
+SWITCHED = """
+import numpy as np
+import ray.train
+import torch
+
+
+def switches():
+    error = {"ignore": 0, "warn": 1, "raise": 2}[np.geterr()["over"]]
+    return {
+        "bits": float(torch.ones(1).element_size()),
+        "device": float(torch.get_default_device().type == "meta"),
+        "gradients": float(torch.is_grad_enabled()),
+        "precision": float(torch.get_float32_matmul_precision() == "highest"),
+        "mkldnn": float(torch.backends.mkldnn.enabled),
+        "anomalies": float(torch.is_anomaly_enabled()),
+        "threads": float(torch.get_num_threads()),
+        "strict": float(torch.are_deterministic_algorithms_enabled()),
+        "errors": float(error),
+        "random": torch.rand(1, device="cpu").item(),
+    }
+
+
+def loop(config):
+    ray.train.report(switches())
+    if config["changes"]:
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        torch.set_grad_enabled(False)
+        torch.set_float32_matmul_precision("medium")
+        torch.backends.mkldnn.enabled = False
+        torch.autograd.set_detect_anomaly(True)
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        torch.use_deterministic_algorithms(True)
+        np.seterr(over="raise")
+        torch.manual_seed(0)
+        np.random.seed(0)
+"""
+
+
+def test_a_trial_begins_with_the_switches_of_one_that_is_trained_alone():
+    Path("switched.py").write_text(SWITCHED)
+    Path("switched.yaml").write_text(
+        "defaults: [{trainer: torch}]\n"
+        "trainer: {train_loop: 'switched:loop', train_loop_config: {changes: false}}\nrun: {name: switched}\n"
+    )
+    words = ["fit", "switched.yaml", "num_workers=0"]
+    _, folder = swept([*words, "--multirun", "trainer.train_loop_config.changes=true,false"])
+    found = [next(Run.load(folder / one["name"]).events()).metrics for one in read_sweep(folder)["trials"]]
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert found[0]["bits"] == 4

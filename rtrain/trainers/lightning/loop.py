@@ -19,7 +19,7 @@ from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
 from rtrain.trainers.loops.epochs.progress import EpochProgress
-from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.process_settings import training_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
@@ -27,7 +27,7 @@ from rtrain.trainers.worker import Worker
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     conf: Conf = worker.conf
-    with torch_settings(worker, deterministic=None), quiet():
+    with training_settings(worker, deterministic=None), quiet():
         ranks = TorchRanks.of(worker)
         module, folder, weights = build_module(worker), worker.resume_dir(), worker.init_dir()
         if weights is not None:

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.learner import TorchLearner
-from rtrain.trainers.torch.process_settings import matmul_precision, torch_settings
+from rtrain.trainers.torch.process_settings import matmul_precision, training_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies import make_strategy, process_group
 from rtrain.trainers.worker import Worker
@@ -23,7 +23,7 @@ def train(worker: Worker) -> None:
 def training(worker: Worker) -> Iterator[EpochLoop]:
     """Build everything that ``worker.conf`` declares, for as long as the block runs."""
     conf = worker.conf
-    settings = torch_settings(worker, deterministic=conf.deterministic)
+    settings = training_settings(worker, deterministic=conf.deterministic)
     with settings, matmul_precision(conf.float32_matmul_precision), process_group(worker):
         ranks = TorchRanks.of(worker)
         # Ranks that write together need their process groups until they have.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 import torch.utils.deterministic
 
@@ -18,6 +20,16 @@ from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
 CUBLAS_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], object]], ...] = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (lambda: torch.backends.mkldnn.enabled, partial(setattr, torch.backends.mkldnn, "enabled")),
+    (lambda: torch.backends.cudnn.enabled, partial(setattr, torch.backends.cudnn, "enabled")),
+    (torch.get_default_device, lambda device: torch.set_default_device(None if device.type == "cpu" else device)),
+)
+"""What holds for all that a process computes: how it is found out, and set."""
 
 
 def check_gpu(scaling: ScalingConf) -> None:
@@ -65,6 +77,19 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         torch.backends.cudnn.benchmark = benchmark
         if workspace is None:
             os.environ.pop(CUBLAS_WORKSPACE, None)
+
+
+@contextmanager
+def training_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[None]:
+    """Do the same while a model is trained; what the user's code switches for the process is switched back too."""
+    before = [value() for value, _ in SWITCHES]
+    with torch_settings(worker, deterministic=deterministic), np.errstate():
+        try:
+            yield
+        finally:
+            for (value, set_to), was in zip(SWITCHES, before, strict=True):
+                if value() != was:
+                    set_to(was)
 
 
 @contextmanager

@@ -22,9 +22,9 @@ class World(LoopWorld):
         import ray.train.torch  # noqa: F401 - Ray's own strategies for Lightning count on it
         import torch
 
-        from rtrain.trainers.torch.process_settings import torch_settings
+        from rtrain.trainers.torch.process_settings import training_settings
 
-        with torch.random.fork_rng(devices=[]), torch_settings(worker, deterministic=None):
+        with torch.random.fork_rng(devices=[]), training_settings(worker, deterministic=None):
             try:
                 yield
             finally:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.loops.epochs.loop import EpochLoop
-from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.process_settings import training_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.learner import TransformersLearner
@@ -21,7 +21,7 @@ from rtrain.trainers.worker import Worker
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     assert worker.dataset is not None, "checked by the plugin"
-    with torch_settings(worker, deterministic=True):
+    with training_settings(worker, deterministic=True):
         ranks = TorchRanks.of(worker)
         tokenizer = make_tokenizer(worker, ranks)
         task = task_of(worker.conf, worker.dataset.info)
