@@ -9,7 +9,9 @@ from pathlib import Path
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.config.schema import RtrainConf
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.status import WITH_RESULT
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
 from rtrain.trainers.loops.directions import known_direction, monitored, nearest_metric
@@ -48,27 +50,34 @@ class MetricNotes:
 
     def hear(self, trial: Trial, names: Iterable[str]) -> None:
         """Offer the metrics of the first report where the sweep has none."""
-        if self._lacks_metric and (there := list(names)):
+        if self._lacks_metric and not self._has_listed and (there := list(names)):
             self._list(
                 f"{trial.name} reports {', '.join(there)}; one of them can be sweep.metric, even after the sweep", there
             )
 
     def over(self, trial: Trial) -> None:
         """Name the metrics of a trial that came to its end without what the sweep judges by."""
+        if self._has_listed:
+            return None
         wanted = [goal.metric for goal in self._record.goals]
-        there = list(read_manifest(self._record.folder / trial.name).metrics)
+        there = self._metrics_of(trial)
         if not wanted and not measures(there):
             hold_out = "" if self._has_own_loop else "; to hold out rows to measure with: dataset.split.val=0.1"
             return self._list(f"there is no best trial: {NO_MEASURE}{hold_out}", there)
         what = "there is no best trial: set sweep.metric"
         if wanted:
             what = f"{trial.name} has never reported {' and '.join(wanted)} (sweep.metric)"
-        return self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", there, wanted)
+        others = [self._metrics_of(one) for one in self._record.trials if one.status in WITH_RESULT]
+        shared = [name for name in there if all(name in one for one in others)]  # trials of another trainer count too
+        return self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", shared or there, wanted)
+
+    def _metrics_of(self, trial: Trial) -> list[str]:
+        run_dir = self._record.folder / trial.name
+        return list(read_manifest(run_dir).metrics) if (run_dir / MANIFEST).exists() else []
 
     def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
-        if not self._has_listed:
-            self._has_listed = True
-            self._notice(what + (f"\n  {judging(self._record.folder, there, wanted)}" if there else ""))
+        self._has_listed = True
+        self._notice(what + (f"\n  {judging(self._record.folder, there, wanted)}" if there else ""))
 
 
 def measures(names: Iterable[str]) -> list[str]:

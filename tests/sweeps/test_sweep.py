@@ -422,6 +422,15 @@ def test_a_sweep_of_loops_without_a_metric_says_so_before_it_starts_and_offers_t
     assert "NAME" not in capsys.readouterr().err
 
 
+def test_trials_of_different_trainers_are_offered_a_metric_that_all_report(capsys):
+    words = ["fit", "tiny.yaml", "--multirun", "num_workers=0", "dataset.limit=60", "trainer=xgboost,lightgbm"]
+    assert rtrain([*words, "trainer.num_boost_round=2", "trainer.num_threads=1"]) == 0
+    told = capsys.readouterr().err
+    (command,) = [line.removeprefix("  try: rtrain ") for line in told.splitlines() if line.startswith("  try: ")]
+    assert rtrain(command.split()) == 0
+    assert all(one["values"] for one in read_sweep(only_sweep(Path("runs")))["trials"])
+
+
 def test_a_metric_that_the_loop_never_reports_is_told_after_the_first_trial(capsys):
     write_loops(Path())
     words = ["fit", "loops.yaml", "--multirun", "num_workers=0", "trainer.train_loop_config.rate=4,1"]
