@@ -10,6 +10,34 @@ from rtrain.errors import DatasetError
 
 ROWS = [{"a": i, "b": i / 2, "y": "no" if i % 2 else "yes"} for i in range(20)]
 LINES = "".join(f"{json.dumps(row)}\n" for row in ROWS)
+FORMS = {
+    "list": json.dumps,
+    "indented list": lambda rows: json.dumps(rows, indent=1),
+    "columns": lambda rows: json.dumps({name: [row[name] for row in rows] for name in rows[0]}),
+    "columns and a line end": lambda rows: json.dumps({name: [row[name] for row in rows] for name in rows[0]}) + "\n",
+    "indented columns": lambda rows: json.dumps({name: [row[name] for row in rows] for name in rows[0]}, indent=1),
+    "lines": lambda rows: "".join(f"{json.dumps(row)}\n" for row in rows),
+}
+
+
+@pytest.mark.parametrize("times", [1, 400, 10_000])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_is_known_whatever_the_size(load, tmp_path, form, times):
+    (tmp_path / "x.json").write_text(FORMS[form](ROWS * times))
+    dataset = load("json", path=str(tmp_path), label="y", split={"test": 0})
+    assert dataset.info.num_rows == {"train": 20 * times}
+    (columns,) = dataset.splits["train"].own_rows(0, 1)
+    assert columns["x"][-20:].tolist() == [[row["a"], row["b"]] for row in ROWS]
+
+
+@pytest.mark.parametrize("at", [1, 50, 3000, 150_000])
+@pytest.mark.parametrize("odd", ["type", "name"])
+def test_the_line_that_differs_is_named(load, tmp_path, odd, at):
+    line = {"type": '{"a": "x", "y": 1}', "name": '{"a": 1, "y": 1, "a": 2}'}[odd]
+    lines = [f'{{"a": {row}, "y": {row % 2}, "more": "{"x" * 40}"}}' for row in range(at)]
+    (tmp_path / "x.jsonl").write_text("\n".join([*lines, line, *lines[:3]]))
+    with pytest.raises(DatasetError, match=f"line {at + 1} has 'a' "):
+        load("json", path=str(tmp_path), label="y")
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])
@@ -49,7 +77,7 @@ def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
     [
         ("", "the file is empty"),
         ('{"a": 1, "y": 2}\n{"a": 1,\n', "line 2 is not a JSON object"),
-        ('{"a": 1, "y": 2}\n{"a": "x", "y": 2}\n', "changed from number to string"),
+        ('{"a": 1, "y": 2}\n{"a": "x", "y": 2}\n', "line 2 has 'a' as string, and a line before has it as number"),
         ("[1, 2]", "must be a table, not a list"),
         ('[{"a": 1}', "Expecting"),
     ],

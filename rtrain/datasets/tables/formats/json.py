@@ -6,10 +6,11 @@ import io
 import json
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,17 @@ LONG_LINE = 4_000
 """A line of fewer bytes can't be deep enough to matter."""
 BLOCK_BYTES = 4 << 20
 """Size of the text that is parsed in one call. A row can't be longer."""
+_FIRST_IS_LIST = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
+_CHANGED = re.compile(r"Column\(/([^/)]*)\) changed from (\w+) to (\w+)")
+KINDS: Mapping[type, str] = {
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+"""What Arrow calls the types of JSON."""
 COMPRESSED_FACTOR = 6
 """How much larger a compressed text is guessed to be once unpacked."""
 
@@ -138,10 +150,12 @@ def _is_lines(file: Path) -> bool:
     """Return whether each line is an object by itself, as far as the first one shows."""
     with _text(file) as stream:
         start = stream.read(1 << 16).lstrip()
-    if start[:1] != b"{":
-        return False
-    if ".jsonl" in file.name or ".ndjson" in file.name:
-        return True
+        if start[:1] != b"{":
+            return False
+        if ".jsonl" in file.name or ".ndjson" in file.name:
+            return True
+        if b"\n" not in start and len(start) > LONG_LINE and _FIRST_IS_LIST.match(start):
+            return any(b"\n" in block.rstrip() for block in iter(partial(stream.read, BLOCK_BYTES), b""))
     try:
         _parsed(start.partition(b"\n")[0])
     except ValueError:
@@ -168,6 +182,8 @@ def _whole(file: Path) -> pa.Table:
         return pa.Table.from_pydict({name: [row.get(name) for row in found] for name in names})
     if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
         return pa.Table.from_pydict(dict(found))
+    if isinstance(found, Mapping | list) and not found:
+        raise DatasetError(f"{file}: there are no rows.", "Check dataset.path.")
     kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
     raise DatasetError(
         f"{file}: must be a table, not {kind}.",
@@ -241,8 +257,8 @@ def _errors_named(file: Path) -> Iterator[None]:
 def _unreadable(file: Path, error: Exception) -> DatasetError:
     if "Empty JSON" in str(error) or (isinstance(error, json.JSONDecodeError) and error.doc in ("", b"")):
         return DatasetError(f"{file}: the file is empty.", "Write an object per line.")
-    place = _first_broken_line(file)
-    return DatasetError(f"{file}: {place or str(error)[:200]}", "Each line must be an object with the same types.")
+    place = _first_broken_line(file) or _first_odd_line(file, str(error)) or str(error)[:200]
+    return DatasetError(f"{file}: {place}", "Each line must be an object with the same names and types.")
 
 
 def _first_broken_line(file: Path) -> str | None:
@@ -267,4 +283,25 @@ def _first_broken_line(file: Path) -> str | None:
                     return f"line {number} is not a JSON object."
     except (pa.ArrowException, OSError):
         return None
+    return None
+
+
+def _first_odd_line(file: Path, error: str) -> str | None:
+    """Return which line differs from those before as an error of Arrow's says, which numbers the rows of a block."""
+    changed = _CHANGED.search(error)
+    if (changed is None and "specified twice" not in error) or not _is_lines(file):
+        return None
+    with _text(file) as stream:
+        for number, line in enumerate(io.BufferedReader(stream), start=1):
+            if not line.strip():
+                continue
+            if changed is None:
+                names = [name for name, _ in json.loads(line, object_pairs_hook=list)]
+                twice = next((name for name, count in Counter(names).items() if count > 1), None)
+                if twice is not None:
+                    return f"line {number} has '{twice}' twice."
+            else:
+                name, before, now = changed.groups()
+                if KINDS.get(type(json.loads(line).get(name))) == now:
+                    return f"line {number} has '{name}' as {now}, and a line before has it as {before}."
     return None
