@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from rtrain.config.did_you_mean import closest
 from rtrain.datasets.base import Dataset, RawChunk, Source, check_kind
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
@@ -258,12 +259,26 @@ def raw_chunk(
 def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
     """Return the columns other than features that an evaluation needs."""
     weight = [spec.roles.weight] if spec.roles.weight else []
-    check_columns([spec.labels.column], schema, where, "label")
+    _check_label(schema, spec, where)
     if not set(weight) <= set(schema.names):
         message = f"{where}: there is no column '{weight[0]}', which weighted the training rows."
         raise DatasetError(message, "Use another one, or weight all rows equally: dataset.weight=null")
     check_columns(spec.roles.columns, schema, where, "group")
     return [spec.labels.column, *spec.roles.columns]
+
+
+def _check_label(schema: pa.Schema, spec: TableSpec, where: str) -> None:
+    """Raise a DatasetError if there are no labels to compare with; a feature of the model is none."""
+    import pyarrow as pa
+
+    label = spec.labels.column
+    if label in spec.inputs:
+        raise DatasetError(f"{where}: dataset.label names '{label}', which is a feature of the model.")
+    others = pa.schema([one for one in schema if one.name not in spec.inputs])
+    if label not in others.names and closest(label, others.names, 0.5) is None:
+        message = f"{where}: dataset.label names '{label}', which is not a column."
+        raise DatasetError(message, "If the labels have another name: dataset.label=COLUMN")
+    check_columns([label], others, where, "label")
 
 
 def _kept_names(names: Sequence[str], spec: TableSpec, ids: Sequence[str]) -> list[str]:

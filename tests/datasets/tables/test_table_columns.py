@@ -429,3 +429,21 @@ def test_a_group_is_the_same_beside_fractions_as_beside_whole_numbers(columns):
     assert len({*second, *first}) == 6
     (alone,) = Roles(group="q").decode(pa.table({"q": [1.5]}), "frame", 0)["group"].tolist()
     assert alone == second[0]
+
+
+@pytest.mark.parametrize(
+    ("there", "keys", "message"),
+    [
+        (["x.y", "b"], {}, r"'y', which is not a column\.\nIf the labels have another name: dataset\.label=COLUMN$"),
+        (["x.y", "b", "yy"], {}, r"'y', which is not a column\.\ndid you mean: dataset\.label=yy$"),
+        (["x.y", "b", "y"], {"label": "x.y"}, r"'x\.y', which is a feature of the model\.$"),
+    ],
+)
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_a_feature_is_no_label_to_evaluate_with(load, open_rows, tmp_path, there, keys, message, memory):
+    columns = {"x.y": [0.5, 1.5] * 20, "b": [1.0, 2.0] * 20, "y": [0.1, 0.7] * 20}
+    csv.write_csv(pa.table(columns), tmp_path / "train.csv")
+    dataset = load("csv", path=str(tmp_path / "train.csv"), label="y", memory=memory)
+    csv.write_csv(pa.table({name: columns.get(name, columns["y"]) for name in there}), tmp_path / "new.csv")
+    with pytest.raises(DatasetError, match=message):
+        open_rows("csv", dataset, True, path=str(tmp_path / "new.csv"), **{"label": "y", **keys})
