@@ -110,7 +110,7 @@ def _copied(path: str, key: str, endings: Sequence[str], beside: Sequence[str]) 
 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:
     """Return the files that a file, folder or glob names, in the order of their names."""
-    if is_glob(text):
+    if is_glob(text) and not Path(text).expanduser().exists():
         found = _globbed(text, key)
         for file in sorted({tuple(file.suffixes): file for file in reversed(found)}.values()):
             _check_ending(file, endings, key, text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.compose.aliases import expand
+from rtrain.config.compose.search_space import as_text
 from rtrain.config.composed import Composed
 from rtrain.config.files.data_files import kind_of
 from rtrain.config.files.locations import builtin_config_dir
@@ -115,7 +116,7 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     found = {}
     for one in expand(overrides):
         word, key = overrides[one.origin], one.key.replace("/", ".")
-        if "=" not in word and kind_of(word) is not None:
+        if _is_data(word):
             key = "dataset.path"
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL) and key != BASE:
             message = f"{word}: predictions use only dataset.*, scaling.* and cluster.*."
@@ -126,13 +127,21 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _is_data(word: str) -> bool:
+    """Tell whether a word names data: by its ending, or since there is such a file or folder."""
+    return "=" not in word and (kind_of(word) is not None or Path(word).expanduser().exists())
+
+
 def _rows_of(word: str, about: CheckpointMetadata) -> list[str]:
-    """Return the overrides that a data file stands for: ``new.csv`` is ``dataset.path=new.csv``; others as they are."""
-    kind = kind_of(word) if "=" not in word else None
-    if kind is None:
+    """Return the overrides that data stands for: ``new.csv`` is ``dataset.path=new.csv``; other words as they are.
+
+    The source is that of training, unless the ending of a file says otherwise.
+    """
+    if not _is_data(word):
         return [word]
-    is_same = about.dataset is not None and about.dataset["type"] == kind
-    return [*([] if is_same else [f"dataset={kind}"]), f"dataset.path={word}"]
+    kind, trained_on = kind_of(word), None if about.dataset is None else about.dataset["type"]
+    stays = kind is None or trained_on in (kind, "text")  # texts may be a column of a table
+    return [*([] if stays else [f"dataset={kind}"]), f"dataset.path={as_text(word)}"]
 
 
 def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:

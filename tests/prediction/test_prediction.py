@@ -4,11 +4,13 @@ import json
 import re
 import shutil
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from record_files import example, npy, write_records, write_shard
 
 import rtrain
 from rtrain.cli.app import run as command
@@ -53,6 +55,77 @@ def test_new_rows_keep_their_order_and_other_columns(trained, new_rows, tmp_path
 def test_a_file_alone_names_the_rows_whatever_its_format(trained, new_rows, tmp_path, suffix):
     assert rtrain.predict(trained.path, tmp_path / "out.parquet", [str(new_rows.with_suffix(suffix))]) == 3
     assert parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist() == ["blue", "red", "red"]
+
+
+@pytest.mark.parametrize("name", ["a b.csv", "a,b.csv", "[1].csv", "{x}.csv", "ünï.csv", "it's.csv", "rows"])
+def test_a_path_alone_may_have_any_name(trained, new_rows, tmp_path, name):
+    (tmp_path / "other").mkdir()
+    new_rows.rename(tmp_path / "other" / name)
+    place = tmp_path / "other" / name if name.endswith("csv") else tmp_path / "other"
+    if place.is_dir():
+        (place / name).rename(place / "rows.csv")
+    assert rtrain.predict(trained.path, tmp_path / "out.parquet", [str(place)]) == 3
+    assert parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist() == ["blue", "red", "red"]
+
+
+OF_TEXTS = """
+defaults: [{trainer: transformers}, {dataset: text}, {scaling: in_process}]
+trainer:
+  model:
+    config: {model_type: bert, hidden_size: 8, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 8}
+  tokenizer: {train: wordpiece, vocab_size: 60}
+  max_length: 8
+  max_epochs: 1
+"""
+
+
+@pytest.mark.parametrize("kind", ["npz", "folder of arrays", "records", "shards", "table of texts", "texts"])
+def test_a_path_alone_is_read_as_in_training(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    x, y, texts = (
+        draw.normal(size=(40, 2)),
+        np.arange(40) % 2,
+        [f"{'good' if row % 2 else 'bad'} {row}" for row in range(40)],
+    )
+    folder = tmp_path / "data"
+    folder.mkdir()
+    model = ["sklearn", "num_workers=0"]
+    match kind:
+        case "npz":
+            np.savez(folder / "a.npz", x=x, y=y)
+            words, path = ["dataset=numpy"], folder / "a.npz"
+        case "folder of arrays":
+            np.save(folder / "x.npy", x)
+            np.save(folder / "y.npy", y)
+            words, path = ["dataset=numpy"], folder
+        case "records":
+            rows = zip(x.tolist(), y.tolist(), strict=True)
+            write_records(folder / "a.tfrecord", [example(a=values, label=[label]) for values, label in rows])
+            words, path = ["dataset=tfrecord"], folder / "a.tfrecord"
+        case "shards":
+            members = [
+                (f"{row}.{end}", b) for row in range(40) for end, b in (("npy", npy(x[row])), ("cls", b"%d" % y[row]))
+            ]
+            write_shard(folder / "a.tar", members)
+            words, path = ["dataset=webdataset"], folder / "a.tar"
+        case "table of texts":
+            csv.write_csv(pa.table({"text": texts, "y": y}), folder / "a.csv")
+            words, path = ["dataset=text", "dataset.text=text", "dataset.label=y"], folder / "a.csv"
+        case _:
+            for text, name in (("good", "a"), ("bad", "b")):
+                (folder / name).mkdir()
+                for row in range(20):
+                    (folder / name / f"{row}.txt").write_text(f"{text} {row}")
+            words, path = ["dataset=text", "dataset.task=classification"], folder
+    if words[0] == "dataset=text":
+        pytest.importorskip("transformers")
+        Path("texts.yaml").write_text(OF_TEXTS)
+        model = ["texts.yaml"]
+    run = rtrain.fit(model[0], [*model[1:], *words, f"dataset.path={path}", f"run.root_dir={tmp_path}/runs"])
+    whole = rtrain.predict(run.path, None, [str(path)])
+    assert len(whole) == 40
+    assert whole.equals(rtrain.predict(run.path, None, [f"dataset.path={path}"]))
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
