@@ -21,6 +21,7 @@ from rtrain.history.rows import Row
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import newest_run
 from rtrain.storage.stores import is_url
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 MOST_LISTED = 12
 _WORD = re.compile(r"(last|best)(?::([^/]+))?(?:/(\d+))?")
@@ -74,13 +75,19 @@ def find_model(text: str) -> Path:
     if not (found / SWEEP).is_file():
         return found
     best = found / "best"
-    if not best.is_dir():
-        sweep, trial = shlex.quote(shown(found)), f"{found.name.rpartition('-')[2]}/0"
+    if best.is_dir():
+        return found / best.resolve().name
+    sweep, trial = shlex.quote(shown(found)), f"{found.name.rpartition('-')[2]}/0"
+    data = read_sweep(found)
+    if data.get("best") is None:
         raise ConfigError(
             f"{sweep} has no best trial: none succeeded, or no metric is set.",
             f"Name a trial, e.g. {trial}, or set the metric: rtrain resume {sweep} sweep.metric=...",
         )
-    return found / best.resolve().name
+    name: str = data["trials"][data["best"]]["name"]
+    if not (found / name).is_dir():
+        raise ConfigError(f"{sweep}: its best trial, {name}, has been removed.", f"Name another trial, e.g. {trial}")
+    return found / name  # the sweep was copied without the link
 
 
 def find_newest(text: str) -> Path:

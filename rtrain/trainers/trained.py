@@ -261,6 +261,8 @@ def _why_none(run: Run) -> str:
     """Return why a run has no checkpoint."""
     if run.status != Status.SUCCEEDED:
         return "The run ended before the first one."
+    if run.manifest.best is not None or run.manifest.config["trainer"].get("train_loop") is None:
+        return "They have been removed: rtrain runs rm --checkpoints does that."
     return "Its loop reported none: ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))"
 
 

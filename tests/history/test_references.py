@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -154,7 +156,16 @@ def test_completion_knows_them(runs):
     assert reference_words("zz") == []
 
 
+def test_a_sweep_whose_best_trial_was_removed_says_so(runs, project):
+    assert find_model("330826") == find_run("330826/0"), "there is no link to it, but the record names it"
+    shutil.rmtree(find_run("330826/0"))
+    with pytest.raises(ConfigError, match=r"its best trial, 000-.*, has been removed\.\nName another .* 330826/0"):
+        find_model("330826")
+
+
 def test_a_sweep_without_a_best_trial_says_so(runs, project):
+    record = json.loads((runs["s"] / "sweep.json").read_text())
+    (runs["s"] / "sweep.json").write_text(json.dumps({**record, "best": None}))
     with pytest.raises(ConfigError, match="has no best trial") as caught:
         find_model("last:resnet")
     assert "330826/0" in str(caught.value)

@@ -69,6 +69,8 @@ def test_removing_without_a_terminal_needs_yes(folder, capsys, monkeypatch):
     assert "--yes" in capsys.readouterr().err
     assert run(["runs", "rm", "0a1b", "--checkpoints", "--yes"]) == 0
     assert list((folder / "checkpoints").iterdir()) == []
+    assert run(["evaluate", "0a1b"]) == 1
+    assert "They have been removed" in capsys.readouterr().err
     assert run(["runs", "rm", "0a1b", "-y"]) == 0
     assert not folder.exists()
 
