@@ -57,10 +57,11 @@ class MetricNotes:
 
     def over(self, trial: Trial) -> None:
         """Name the metrics of a trial that came to its end without what the sweep judges by."""
+        wanted, there = [goal.metric for goal in self._record.goals], self._metrics_of(trial)
+        if wanted and set(wanted) <= set(there):
+            return self._notice(f"{trial.name} is not ranked: its {' and '.join(wanted)} never was a finite number")
         if self._has_listed:
             return None
-        wanted = [goal.metric for goal in self._record.goals]
-        there = self._metrics_of(trial)
         if not wanted and not measures(there):
             hold_out = "" if self._has_own_loop else "; to hold out rows to measure with: dataset.split.val=0.1"
             return self._list(f"there is no best trial: {NO_MEASURE}{hold_out}", there)

@@ -422,6 +422,23 @@ def test_a_sweep_of_loops_without_a_metric_says_so_before_it_starts_and_offers_t
     assert "NAME" not in capsys.readouterr().err
 
 
+def test_a_trial_whose_metric_is_never_a_number_is_not_ranked_and_says_so(capsys):
+    Path("pyproject.toml").write_text("")
+    Path("flaky.py").write_text(
+        "import ray.train\n\n\ndef loop(config):\n"
+        "    ray.train.report({'score': float('nan') if config['x'] == 1 else config['x']})\n"
+    )
+    Path("flaky.yaml").write_text(
+        "defaults: [{trainer: torch}]\ntrainer: {train_loop: 'flaky:loop', train_loop_config: {x: 0}}\n"
+    )
+    words = ["fit", "flaky.yaml", "--multirun", "num_workers=0", "trainer.train_loop_config.x=1,2,3"]
+    assert rtrain([*words, "sweep.metric=score", "sweep.mode=max"]) == 0
+    out, told = capsys.readouterr()
+    assert told.count("is not ranked: its score never was a finite number") == 1
+    assert "try:" not in told
+    assert "best        score 3" in out
+
+
 def test_trials_of_different_trainers_are_offered_a_metric_that_all_report(capsys):
     words = ["fit", "tiny.yaml", "--multirun", "num_workers=0", "dataset.limit=60", "trainer=xgboost,lightgbm"]
     assert rtrain([*words, "trainer.num_boost_round=2", "trainer.num_threads=1"]) == 0
