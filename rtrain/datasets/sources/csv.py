@@ -16,6 +16,7 @@ from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.splitting.shares import read_for
+from rtrain.datasets.tables.adjusted import AdjustedFormat, EmptyTexts
 from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
@@ -135,7 +136,8 @@ class Csv(Source):
         files = files_by_split(conf.path, reading.endings)
         for part in files.values():
             _check_header(reading, part[0], spec_of(encoding, conf).inputs)
-        return open_table_rows(reading, conf, encoding, files)
+        empty = [name for name, names in encoding["categories"].items() if "" in names]  # learned from another format
+        return open_table_rows(AdjustedFormat(reading, EmptyTexts(empty)) if empty else reading, conf, encoding, files)
 
 
 def _texts_elsewhere(reading: CsvFormat, files: Mapping[str, Sequence[Path]]) -> list[str]:

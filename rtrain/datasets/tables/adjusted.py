@@ -50,6 +50,27 @@ class Adjust(Protocol):
 
 
 @dataclass(frozen=True)
+class EmptyTexts:
+    """Takes missing values of some columns as the empty text, which CSV files can't tell from them."""
+
+    columns: Sequence[str]
+
+    def __call__(self, table: pa.Table, where: str, first_row: int = 0) -> pa.Table:
+        """Return the table with texts in these columns."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for name in set(self.columns) & set(table.column_names):
+            texts = pc.fill_null(table[name].cast(pa.string()), "")
+            table = table.set_column(table.column_names.index(name), name, texts)
+        return table
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the columns as they are."""
+        return schema
+
+
+@dataclass(frozen=True)
 class AdjustedFormat:
     """Reads tables by another format, and adjusts them."""
 

@@ -175,7 +175,10 @@ def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str, *, zeros_
 
 
 def num_missing(values: pa.ChunkedArray, names: Sequence[str]) -> int:
-    """Return how many values of a column are empty or NaN; where all names are numbers or booleans, also as text."""
+    """Return how many values of a column are empty or NaN; where all names are numbers or booleans, also as text.
+
+    The empty text is missing unless it is one of the names: CSV files have no other way to write what is missing.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -183,6 +186,8 @@ def num_missing(values: pa.ChunkedArray, names: Sequence[str]) -> int:
         values = values.cast(values.type.value_type)
     missing = pc.is_null(values, nan_is_null=True)
     if is_text(values.type):
+        if "" not in names:
+            missing = pc.or_(missing, pc.fill_null(pc.equal(values, pa.scalar("", values.type)), False))
         written = pc.is_in(values, value_set=pa.array(MISSING, values.type))
         if pc.any(written).as_py() and typed_names(names) is not None and not set(names) & set(MISSING):
             missing = pc.or_(missing, written)

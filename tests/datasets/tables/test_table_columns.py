@@ -447,3 +447,34 @@ def test_a_feature_is_no_label_to_evaluate_with(load, open_rows, tmp_path, there
     csv.write_csv(pa.table({name: columns.get(name, columns["y"]) for name in there}), tmp_path / "new.csv")
     with pytest.raises(DatasetError, match=message):
         open_rows("csv", dataset, True, path=str(tmp_path / "new.csv"), **{"label": "y", **keys})
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("new", ["csv", "parquet", "json"])
+@pytest.mark.parametrize("trained", ["csv", "parquet", "json"])
+def test_an_empty_text_is_the_same_in_each_format(load, open_rows, tmp_path, trained, new, memory):
+    texts, numbers = ["a", "", "b", "c"] * 20, list(range(80))
+    table = pa.table({"t": texts, "n": numbers, "y": [one / 7 for one in numbers]})
+    csv.write_csv(table, tmp_path / "x.csv")
+    parquet.write_table(table, tmp_path / "x.parquet")
+    (tmp_path / "x.json").write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    keys = {"label": "y", "memory": memory, "on_missing": "keep", "split": {"test": 0}}
+    dataset = load(trained, path=str(tmp_path / f"x.{trained}"), **keys)
+    own, found = (open_rows(kind, dataset, path=str(tmp_path / f"x.{kind}"), **keys) for kind in (trained, new))
+    np.testing.assert_array_equal(found.x, own.x)
+    known = int(np.count_nonzero(~np.isnan(own.x[:, 0])))
+    assert known == (60 if trained == "csv" else 80)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_empty_text_that_training_had_as_missing_is_not_unseen(load, tmp_path, kind):
+    table = pa.table({"t": ["a", None, "b", "c"] * 20, "y": [one / 7 for one in range(80)]})
+    csv.write_csv(table, tmp_path / "x.csv")
+    dataset = load("csv", path=str(tmp_path / "x.csv"), label="y", on_missing="keep")
+    new = pa.table({"t": ["", "", "a", "z"]})
+    csv.write_csv(new, tmp_path / "new.csv")
+    parquet.write_table(new, tmp_path / "new.parquet")
+    conf = TypeAdapter(confs()[kind]).validate_python({"path": str(tmp_path / f"new.{kind}"), "label": "y"})
+    reader = load_source(kind).open_rows(conf, dataset.encoding)
+    (chunk,) = [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+    assert chunk.categories == {"t": (1, 2)}
