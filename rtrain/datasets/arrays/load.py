@@ -196,7 +196,7 @@ def _values(part: Arrays) -> Any:
         y = y[:, 0]
     if y.ndim != 1:
         shape = " x ".join(map(str, y.shape))
-        hint = "Choose one of its columns." if y.ndim == 2 else None
+        hint = "A model predicts one target: save one of the columns as the targets." if y.ndim == 2 else None
         raise DatasetError(f"{part.where}: the targets are of shape {shape}; one per row is needed.", hint)
     if y.dtype.kind == "S":
         y = y.astype(str)
