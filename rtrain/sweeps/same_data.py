@@ -37,7 +37,7 @@ class TrainedRows:
             ConfigError: They differ, and ``run.resume_data`` does not allow it.
         """
         runs = self._runs.pop(data_key(composed), [])  # the others are of the same rows
-        run_dir = next((one for one in runs if (one / MANIFEST).exists()), None)
+        run_dir = next((one for one in reversed(runs) if (one / MANIFEST).exists()), None)
         before = None if run_dir is None else read_manifest(run_dir).dataset
         # Fingerprints of files and of values can't be compared.
         if run_dir is None or before is None or before["memory"] != info.memory:

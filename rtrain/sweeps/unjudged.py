@@ -57,11 +57,12 @@ class MetricNotes:
 
     def over(self, trial: Trial) -> None:
         """Name the metrics of a trial that came to its end without what the sweep judges by."""
-        wanted, there = [goal.metric for goal in self._record.goals], self._metrics_of(trial)
-        if wanted and set(wanted) <= set(there):
-            return self._notice(f"{trial.name} is not ranked: its {' and '.join(wanted)} never was a finite number")
+        wanted, metrics = [goal.metric for goal in self._record.goals], self._metrics_of(trial)
+        if strange := [one for one in wanted if metrics.get(one, 0) is None]:
+            return self._notice(f"{trial.name} is not ranked: its {' and '.join(strange)} never was a finite number")
         if self._has_listed:
             return None
+        there = list(metrics)
         if not wanted and not measures(there):
             hold_out = "" if self._has_own_loop else "; to hold out rows to measure with: dataset.split.val=0.1"
             return self._list(f"there is no best trial: {NO_MEASURE}{hold_out}", there)
@@ -72,9 +73,9 @@ class MetricNotes:
         shared = [name for name in there if all(name in one for one in others)]  # trials of another trainer count too
         return self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", shared or there, wanted)
 
-    def _metrics_of(self, trial: Trial) -> list[str]:
+    def _metrics_of(self, trial: Trial) -> dict[str, float | None]:
         run_dir = self._record.folder / trial.name
-        return list(read_manifest(run_dir).metrics) if (run_dir / MANIFEST).exists() else []
+        return read_manifest(run_dir).metrics if (run_dir / MANIFEST).exists() else {}
 
     def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
         self._has_listed = True

@@ -172,4 +172,6 @@ def test_trials_that_are_added_train_on_the_rows_of_those_before(tmp_path, monke
     assert run([*again, "run.resume_data=changed"]) == 0
     assert "(run.resume_data=changed)" in capsys.readouterr().err
     assert len(read_sweep(only_sweep(tmp_path / "runs"))["trials"]) == 3
+    last = {"grid": "seed=1,2,3,4"}.get(search, "sweep.num_trials=4")
+    assert run([*(last if word == more[0] else word for word in again)]) == 0, "the rows are those of the newest trial"
     assert run([*again, "sweep.name=another"]) == 0
