@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 import re
 import shlex
 from pathlib import Path
@@ -588,10 +589,24 @@ def test_a_part_that_a_trainer_lacks_is_told_at_once(part, trainer):
         ("lr=tune.grid_search([0.1,0.01])", "lr=0.1,0.01"),
         ("lr=uniform(0.1, 0.2)", "'lr=interval(0.1,0.2)'"),
         ("lr=tune.loguniform(1e-4, 1e-1)", "'lr=tag(log,interval(1e-4,1e-1))'"),
+        ("trainer.max_steps=choice(5, null)", "trainer.max_steps=5,null"),
+        ("trainer.max_steps=choice(null)", "trainer.max_steps=null"),
     ],
 )
 def test_what_another_tool_draws_is_what_a_sweep_tries(word, tried):
     assert f"try: rtrain fit mlp {tried}" in refused("mlp", word)
+
+
+@pytest.mark.parametrize("interval", ["interval(16,64)", "tag(log,interval(16,64))"])
+def test_an_interval_of_a_whole_number_is_told_how_to_be_one(capsys, interval):
+    words = ["sweep=random", "num_workers=0"]
+    assert command(["fit", "mlp", "--multirun", *words, f"batch_size={interval}"]) == 2
+    assert f"'batch_size=int({interval})'" in capsys.readouterr().err
+    with Session("mlp", [*words, f"batch_size=int({interval})"], schemas()) as session:
+        trials = session.trials()
+        values = [trials.axes[0].draw(random.Random(seed)) for seed in range(9)]
+    assert all(16 <= int(value) <= 64 for value in values)
+    assert len(set(values)) > 3
 
 
 @pytest.mark.parametrize("option", ["asha", "hyperband", "median", "none"])

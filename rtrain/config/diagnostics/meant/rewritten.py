@@ -34,10 +34,17 @@ def rewritten(value: str) -> Iterator[str]:
         yield from (one for one in (quoted[2], *rewritten(quoted[2])) if one)
         return
     seen = {value}
-    for one in (plainly(value), *_numbers(value), *_nothing(value), *_names(value), *_lists(value), *_switches(value)):
+    found = (*_numbers(value), *_nothing(value), *_names(value), *_lists(value), *_switches(value), *_whole(value))
+    for one in (plainly(value), *found):
         if one is not None and one not in seen:
             seen.add(one)
             yield one
+
+
+def _whole(value: str) -> Iterator[str]:
+    """Yield the whole numbers of an interval between two of them."""
+    if re.fullmatch(r"interval\(-?\d+, ?-?\d+\)|tag\(log, ?interval\(\d+, ?\d+\)\)", value):
+        yield f"int({value})"
 
 
 def with_unit(value: str) -> Iterator[str]:

@@ -36,12 +36,17 @@ def readable_words(sign: str, key: str, value: str) -> list[str]:
 
 
 def _drawn(value: str) -> str | None:
-    """Return what a sweep tries where a function of another tool draws it: ``tune.choice([1, 2])``; None for others."""
+    """Return what a sweep tries where a function of another tool draws it: ``tune.choice([1, 2])``; None for others.
+
+    Hydra's own ``choice(...)`` takes no null, which a list may hold.
+    """
     if interval := re.fullmatch(rf"{_TOOL}(log)?uniform\(([^(),]+), ?([^(),]+)\)", value):
         between = f"interval({interval[2]},{interval[3]})"
         return f"tag(log,{between})" if interval[1] else between
     if listed := re.fullmatch(rf"{_TOOL}(?:choice|grid_search|categorical)\(\[([^\[\]()]+)\]\)", value):
         return re.sub(r",\s+", ",", listed[1])
+    if (own := re.fullmatch(r"choice\(([^()]*)\)", value)) and re.search(r"(^|,)\s*null\s*(,|$)", own[1]):
+        return re.sub(r",\s+", ",", own[1])
     return None
 
 
