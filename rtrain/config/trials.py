@@ -234,7 +234,7 @@ class Trials:
         if secret:
             raise ConfigError(f"{secret[0]} is a secret: it can't be varied, since varied values are recorded.")
         if not space.axes:
-            raise _nothing_varied(self._request)
+            raise _nothing_varied(self._request, list(params))
         return space
 
     def _is_secret(self, word: str) -> bool:
@@ -292,9 +292,19 @@ def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()
 
 
-def _nothing_varied(request: Request) -> ConfigError:
-    """Return the error about a sweep of one trial; a word that has a range in another form is named."""
+def _nothing_varied(request: Request, replaced: Sequence[str]) -> ConfigError:
+    """Return the error about a sweep of one trial; a word that has a range in another form is named.
+
+    Args:
+        request: The command.
+        replaced: Keys that the config varies, and the command sets to one value each.
+    """
     message = "nothing is varied" if request.call else "with --multirun, at least one key must be varied"
+    if replaced:
+        message = f"{message}: sweep.params varies {' and '.join(replaced)}, but the command sets a single value"
+        return ConfigError(
+            f"{message}.", "Leave it out, or give the key several values: they replace those of sweep.params."
+        )
     for word in request.overrides:
         key, _, value = word.partition("=")
         found = _RANGE.fullmatch(value)

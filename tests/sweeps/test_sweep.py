@@ -170,6 +170,15 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert not list(Path("runs").glob("*"))
 
 
+@pytest.mark.parametrize("params", ["{trainer.params.eta: [0.1, 0.2]}", "{trainer: {params: {eta: [0.1, 0.2]}}}"])
+def test_a_word_that_replaces_all_that_the_config_varies_is_told(capsys, params):
+    Path("tiny.yaml").write_text(CONFIG + f"sweep: {{params: {params}}}\n")
+    assert rtrain([*ROUNDS, "trainer.params.eta=0.5"]) == 2
+    told = capsys.readouterr().err
+    assert "sweep.params varies trainer.params.eta, but the command sets a single value" in told
+    assert rtrain([*ROUNDS, "trainer.params.eta=0.5,0.6"]) == 0
+
+
 def test_random_points_are_the_same_ones_when_more_are_asked_for():
     words = ["sweep=random", "trainer.params.eta=tag(log,interval(0.01,1))", "trainer.params.max_depth=1,2,3"]
     before, _ = sweep(*words, "sweep.num_trials=3")
