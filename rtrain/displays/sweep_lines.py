@@ -164,15 +164,15 @@ def _no_best(record: SweepRecord) -> str:
     over = next(one for one in record.trials if one.status in WITH_RESULT)
     there = _metrics_of(record.folder / over.name)
     why = f"no trial has reported {' and '.join(wanted)}" if wanted else "sweep.metric is not set"
-    if not wanted and not measures(there):
+    if not wanted and there is not None and not measures(there):
         return f"unknown: {NO_MEASURE}"
     return f"unknown: {why}" + (f"; {judging(record.folder, there, wanted)}" if there else "")
 
 
-def _metrics_of(run_dir: Path) -> list[str]:
-    """Return the names of what a run has reported; none if it has no manifest, or a damaged one."""
+def _metrics_of(run_dir: Path) -> list[str] | None:
+    """Return the names of what a run has reported; None if it has no manifest, or a damaged one."""
     is_whole = (run_dir / MANIFEST).exists() and not _is_damaged(run_dir)
-    return list(read_manifest(run_dir).metrics) if is_whole else []
+    return list(read_manifest(run_dir).metrics) if is_whole else None
 
 
 def values_text(trial: Trial, record: SweepRecord) -> str:

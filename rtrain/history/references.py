@@ -21,7 +21,6 @@ from rtrain.history.rows import Row
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import newest_run
 from rtrain.storage.stores import is_url
-from rtrain.sweeps.record.sweep_record import read_sweep
 
 MOST_LISTED = 12
 _WORD = re.compile(r"(last|best)(?::([^/]+))?(?:/(\d+))?")
@@ -78,6 +77,8 @@ def find_model(text: str) -> Path:
     if best.is_dir():
         return found / best.resolve().name
     sweep, trial = shlex.quote(shown(found)), f"{found.name.rpartition('-')[2]}/0"
+    from rtrain.sweeps.record.sweep_record import read_sweep  # not for a Tab
+
     data = read_sweep(found)
     if data.get("best") is None:
         raise ConfigError(
