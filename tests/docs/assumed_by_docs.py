@@ -89,7 +89,11 @@ ASSUMED = {
     "docs/strategies.md": Assumed(more="num_workers=2"),
     "docs/sweeps.md": Assumed(
         before=(f"rtrain fit mlp {SHORT} lr=0.1,0.2 run.name=resnet -m",),
-        words={"runs/resnet-sweep-330826": "last:resnet", "range(16,65,16)": "range(16,17,16)"},
+        words={
+            "runs/resnet-sweep-330826": "last:resnet",
+            "range(16,65,16)": "range(16,17,16)",
+            "titanic.yaml": "titanic.yaml dataset.split.val=0.2",
+        },
     ),
     "docs/tables.md": Assumed(base="[{trainer: xgboost}]"),
     "docs/trackers.md": Assumed(before=(RESNET,)),
