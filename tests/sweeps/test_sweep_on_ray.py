@@ -131,9 +131,8 @@ def test_trials_wait_for_each_other_and_go_on_from_the_same_step(tmp_path):
     assert [one.epoch for one in manifests] == [6] * 5
 
 
-@pytest.mark.parametrize("workers", ["0,2", "2,0"])
-def test_each_trial_has_as_many_workers_as_its_config_says(tmp_path, workers):
-    words = [*WORDS[:1], "trainer.max_epochs=1", "trainer.num_threads=1", f"num_workers={workers}"]
+def test_each_trial_has_as_many_workers_as_its_config_says(tmp_path):
+    words = [*WORDS[:1], "trainer.max_epochs=1", "trainer.num_threads=1", "num_workers=0,2"]  # the first needs no Ray
     folder = rtrain.sweep("mlp", [*words, f"run.root_dir={tmp_path}"])
     runs = [Run.load(folder / one["name"]) for one in read_sweep(folder)["trials"]]
     found = {run.manifest.config["scaling"]["num_workers"]: run.manifest for run in runs}
