@@ -15,6 +15,8 @@ from rtrain.prediction.scoring import read_chunks
 
 log = logging.getLogger(__name__)
 
+CHANGED = "%s has changed since training: the model may have been trained on some of these rows"
+
 
 def num_trained_on(opened: Opened, split: str | None) -> int | None:
     """Return how many of the rows to evaluate the model was trained on; None where nothing can tell.
@@ -38,8 +40,7 @@ def num_trained_on(opened: Opened, split: str | None) -> int | None:
     if trained is None:
         return None
     if trained.info.fingerprint != info.fingerprint:
-        which = "training's data" if opened.other_data else "the data"
-        log.warning(f"{which} has changed since training: the model may have been trained on some of these rows")
+        log.warning(CHANGED, "training's data" if opened.other_data else "the data")
         return None
     if not opened.other_data:
         return info.num_rows["train"] if split == "train" else 0
@@ -49,6 +50,12 @@ def num_trained_on(opened: Opened, split: str | None) -> int | None:
     reader = opened.rows(split)
     chunks = read_chunks(reader, reader.pieces, with_labels=True)
     return sum(one in known for chunk in chunks if chunk.y is not None for one in _digests(chunk.x, chunk.y))
+
+
+def tell_of_change(opened: Opened) -> None:
+    """Warn of a split of the data of training that may be another one by now."""
+    if not opened.other_data and opened.splits.info.fingerprint != opened.info.fingerprint:
+        log.warning(CHANGED, "the data")
 
 
 def tell_of_trained_on(count: int | None, num_rows: int) -> None:
