@@ -119,20 +119,22 @@ def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
     from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
     where = engine.url.render_as_string(hide_password=True)
-    is_table = len(query.split()) == 1
+    is_table, shown = len(query.split()) == 1, " ".join(query.split())[:200]
     statement = f"SELECT * FROM {query}" if is_table else query  # a query is the user's own, as any SQL client takes it
     try:
         with engine.connect().execution_options(stream_results=True) as connection:
             found = connection.execute(sqlalchemy.text(statement), dict(arguments))
+            if not found.returns_rows:  # whatever it has changed is not committed
+                raise DatasetError(f"{where}: the query is a statement that returns no table.", f"The query: {shown}")
             names = list(found.keys())
             chunks = [_table(names, rows, where) for rows in found.partitions(CHUNK_ROWS)]
     except DBAPIError as error:
-        hint = _tables_hint(engine) if is_table else f"The query: {' '.join(query.split())[:200]}"
+        hint = _tables_hint(engine) if is_table else f"The query: {shown}"
         raise DatasetError(f"{where}: {error.orig}", hint) from error
     except SQLAlchemyError as error:
         raise DatasetError(f"{where}: {str(error).splitlines()[0]}") from error
     if not chunks:
-        raise DatasetError(f"{where}: the query returns no rows.", f"The query: {' '.join(query.split())[:200]}")
+        raise DatasetError(f"{where}: the query returns no rows.", f"The query: {shown}")
     return pa.concat_tables(chunks, promote_options="permissive")
 
 

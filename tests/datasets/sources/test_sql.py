@@ -62,3 +62,10 @@ def test_mistakes_are_explained_and_passwords_are_not_shown(load, url, keys, mes
     with pytest.raises(DatasetError, match=message) as caught:
         load("sql", **{"url": url, "query": "flowers", "label": "kind", **keys})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM flowers", "UPDATE flowers SET length = 0"])
+def test_a_statement_that_returns_no_table_is_refused_and_changes_nothing(load, url, statement):
+    with pytest.raises(DatasetError, match=rf"a statement that returns no table\.\nThe query: {statement}$"):
+        load("sql", url=url, query=statement, label="kind")
+    assert sum(load("sql", url=url, query="flowers", label="kind", on_missing="mean").info.num_rows.values()) == 50
