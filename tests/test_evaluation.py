@@ -288,10 +288,11 @@ def test_where_the_data_of_training_has_changed_nothing_tells_what_its_splits_ho
         count, told = trained_on(run, overrides, caplog, split=split)
         assert count is None
         assert [line for line in told if "has changed since training" in line]
-    caplog.clear()
-    run.predict(split=split)
-    assert "the data has changed since training" in caplog.text
+        caplog.clear()
+        run.predict(None, overrides, split=split)
+        assert "the data has changed since training" in caplog.text
     write_rows(tmp_path / "rows.csv", rows)
-    caplog.clear()
-    run.predict(split=split)
-    assert "has changed" not in caplog.text or memory == "stream", "files that are written again count as others"
+    for overrides in ([], alike):
+        caplog.clear()
+        run.predict(None, overrides, split=split)
+        assert "has changed" not in caplog.text or memory == "stream", "files that are written again count as others"

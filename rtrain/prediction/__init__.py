@@ -12,7 +12,7 @@ from rtrain.prediction.output import Output, Tables, prediction_table
 from rtrain.prediction.own_rows import write_predicted
 from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.prediction.scoring import Failure, PredictionTask, predictions_here, scores_of
-from rtrain.prediction.seen import tell_of_change
+from rtrain.prediction.seen import unchanged_data
 from rtrain.prediction.unseen import Unseen
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def _predict(opened: Opened, split: str | None, write: Callable[[pa.Table], None
         for count, table in tables:
             write(table)
             num_rows += count
-    if split is not None:
-        tell_of_change(opened)
+    if split is not None and not opened.other_data:
+        unchanged_data(opened)  # or says so
     return num_rows
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
-from rtrain.datasets.base import ResidentSplit
+from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import RtrainError
 from rtrain.prediction.opening import Opened
 from rtrain.prediction.scoring import read_chunks
 
 log = logging.getLogger(__name__)
-
-CHANGED = "%s has changed since training: the model may have been trained on some of these rows"
 
 
 def num_trained_on(opened: Opened, split: str | None) -> int | None:
@@ -30,17 +29,13 @@ def num_trained_on(opened: Opened, split: str | None) -> int | None:
         split: The split of that data; None: all of its rows.
     """
     info = opened.info
-    try:
-        if opened.other_data and info.memory == "stream":
-            same = split is None and opened.splits.info.fingerprint == info.fingerprint
-            return info.num_rows["train"] if same else None
-        trained = opened.trained_data()
-    except RtrainError:  # training's own files may be gone: nothing can be compared
+    if opened.other_data and info.memory == "stream":
+        with suppress(RtrainError):  # the data can't be split as training's was, say
+            if split is None and opened.splits.info.fingerprint == info.fingerprint:
+                return info.num_rows["train"]
         return None
+    trained = unchanged_data(opened)
     if trained is None:
-        return None
-    if trained.info.fingerprint != info.fingerprint:
-        log.warning(CHANGED, "training's data" if opened.other_data else "the data")
         return None
     if not opened.other_data:
         return info.num_rows["train"] if split == "train" else 0
@@ -52,10 +47,17 @@ def num_trained_on(opened: Opened, split: str | None) -> int | None:
     return sum(one in known for chunk in chunks if chunk.y is not None for one in _digests(chunk.x, chunk.y))
 
 
-def tell_of_change(opened: Opened) -> None:
-    """Warn of a split of the data of training that may be another one by now."""
-    if not opened.other_data and opened.splits.info.fingerprint != opened.info.fingerprint:
-        log.warning(CHANGED, "the data")
+def unchanged_data(opened: Opened) -> Dataset | None:
+    """Return the data of training as it was then; None, with a warning, if it has changed, or if nothing can tell."""
+    try:
+        trained = opened.trained_data()
+    except RtrainError:  # training's own files may be gone: nothing can be compared
+        return None
+    if trained is None or trained.info.fingerprint == opened.info.fingerprint:
+        return trained
+    which = "training's data" if opened.other_data else "the data"
+    log.warning(f"{which} has changed since training: the model may have been trained on some of these rows")
+    return None
 
 
 def tell_of_trained_on(count: int | None, num_rows: int) -> None:
