@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.data_files import COMPRESSED, NOT_UNPACKED, TABLES, kind_of
@@ -18,7 +18,6 @@ from rtrain.datasets.splitting.shares import to_read
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
 
-T = TypeVar("T")
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """Names of files and folders that make a split."""
 
@@ -70,7 +69,7 @@ def files_by_split(
         for file in files:
             top = file.relative_to(folder).parts[0].partition(".")[0]
             named.setdefault(SPLIT_NAMES.get(top, ""), []).append(file)
-    return _without(conf, named) if "train" in named and "" not in named else {"train": files}
+    return to_read(named, conf) if "train" in named and "" not in named else {"train": files}
 
 
 def shards_by_split(path: Any, endings: Sequence[str], conf: SplitConf | None = None) -> dict[str, list[Path]]:
@@ -85,12 +84,7 @@ def shards_by_split(path: Any, endings: Sequence[str], conf: SplitConf | None = 
     named: dict[str, list[Path]] = {}
     for file in files["train"]:
         named.setdefault(SPLIT_NAMES.get(re.split(r"[-_.]", file.name)[0], ""), []).append(file)
-    return _without(conf, named) if "train" in named and "" not in named else files
-
-
-def _without(conf: SplitConf | None, parts: dict[str, T]) -> dict[str, T]:
-    """Return the splits that ``conf`` does not leave out."""
-    return parts if conf is None else to_read(parts, conf)
+    return to_read(named, conf) if "train" in named and "" not in named else files
 
 
 def local(path: Any, endings: Sequence[str], conf: SplitConf | None = None, beside: Sequence[str] = ()) -> Any:
@@ -99,7 +93,7 @@ def local(path: Any, endings: Sequence[str], conf: SplitConf | None = None, besi
     See ``files_by_split``.
     """
     if isinstance(path, Mapping):
-        wanted = _without(conf, dict(path))
+        wanted = to_read(path, conf)
         return {split: _copied(one, f"dataset.path.{split}", endings, beside) for split, one in wanted.items()}
     return _copied(path, "dataset.path", endings, beside)
 

@@ -25,7 +25,7 @@ from rtrain.runs.status import SIGNALLED, TRIAL_OVER, UNFINISHED, WITH_RESULT, S
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
-from rtrain.sweeps.unjudged import NO_MEASURE, judging, measures
+from rtrain.sweeps.unjudged import NO_MEASURE, judging, measures, metrics_of
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
@@ -162,17 +162,11 @@ def _is_unjudged(record: SweepRecord) -> bool:
 def _no_best(record: SweepRecord) -> str:
     wanted = [goal.metric for goal in record.goals]
     over = next(one for one in record.trials if one.status in WITH_RESULT)
-    there = _metrics_of(record.folder / over.name)
+    there = metrics_of(record.folder / over.name)
     why = f"no trial has reported {' and '.join(wanted)}" if wanted else "sweep.metric is not set"
     if not wanted and there is not None and not measures(there):
         return f"unknown: {NO_MEASURE}"
-    return f"unknown: {why}" + (f"; {judging(record.folder, there, wanted)}" if there else "")
-
-
-def _metrics_of(run_dir: Path) -> list[str] | None:
-    """Return the names of what a run has reported; None if it has no manifest, or a damaged one."""
-    is_whole = (run_dir / MANIFEST).exists() and not _is_damaged(run_dir)
-    return list(read_manifest(run_dir).metrics) if is_whole else None
+    return f"unknown: {why}" + (f"; {judging(record.folder, list(there), wanted)}" if there else "")
 
 
 def values_text(trial: Trial, record: SweepRecord) -> str:

@@ -35,7 +35,8 @@ class Search(base.Search):
 
     def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
         super().__init__(conf, axes, goals)
-        self._points: dict[Point, None] = {}
+        self._points: list[Point] = []
+        self._seen: set[Point] = set()
         self._num_drawn = 0
 
     @property
@@ -49,8 +50,11 @@ class Search(base.Search):
             return None
         for _ in range(MAX_TRIES):
             if len(self._points) > number:
-                return list(self._points)[number]
+                return self._points[number]
             rng = random.Random(f"{self.conf.seed}/{self._num_drawn}")
-            self._points.setdefault(tuple(axis.draw(rng) for axis in self.axes))
             self._num_drawn += 1
+            point = tuple(axis.draw(rng) for axis in self.axes)
+            if point not in self._seen:
+                self._seen.add(point)
+                self._points.append(point)
         return None

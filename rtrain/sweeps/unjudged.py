@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.config.schema import RtrainConf
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.errors import RtrainError
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.status import WITH_RESULT
 from rtrain.sweeps.record.sweep_record import SweepRecord
@@ -73,13 +73,20 @@ class MetricNotes:
         shared = [name for name in there if all(name in one for one in others)]  # trials of another trainer count too
         return self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", shared or there, wanted)
 
-    def _metrics_of(self, trial: Trial) -> dict[str, float | None]:
-        run_dir = self._record.folder / trial.name
-        return read_manifest(run_dir).metrics if (run_dir / MANIFEST).exists() else {}
+    def _metrics_of(self, trial: Trial) -> Mapping[str, float | None]:
+        return metrics_of(self._record.folder / trial.name) or {}
 
     def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
         self._has_listed = True
         self._notice(what + (f"\n  {judging(self._record.folder, there, wanted)}" if there else ""))
+
+
+def metrics_of(run_dir: Path) -> Mapping[str, float | None] | None:
+    """Return the newest metrics of a run; None if it has no manifest, or a damaged one."""
+    try:
+        return read_manifest(run_dir).metrics
+    except RtrainError:
+        return None
 
 
 def measures(names: Iterable[str]) -> list[str]:

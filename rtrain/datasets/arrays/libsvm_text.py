@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.arrays.load import Arrays, whole_numbers
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.splitting.shares import read_for
+from rtrain.datasets.splitting.shares import or_leave_out, read_for
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def read_sparse(files: Files, columns: SparseColumns, *, with_labels: bool = Tru
     count = highest + 1 - first if columns.count is None else columns.count
     if lowest < first or highest >= first + count or highest > MAX_COLUMN:
         raise _no_such_column(files, first, min(first + count - 1, MAX_COLUMN))
-    _check_size([file for _, file in files], sum(one.shape[0] for one in x), count)
+    _check_size(files, sum(one.shape[0] for one in x), count)
     return [
         _rows(
             *(file, _dense(one, first, count, columns.absent), labels if with_labels else None),
@@ -135,23 +135,18 @@ def _tidied(file: Path, *, with_labels: bool) -> io.BytesIO:
 
 def _no_such_column(files: Files, first: int, last: int) -> DatasetError:
     """Return the error that names the first line with a column before ``first`` or after ``last``."""
-
-    def is_outside(line: bytes) -> bool:
-        return any(not first <= _column(pair) <= last for pair in _pairs(_words(line)))
-
-    split, file, number, line = _first_line(files, is_outside)
-    with read_for(split):
-        names = next(one for one in map(_column, _pairs(_words(line))) if not first <= one <= last)
-        raise _at_line(
-            *(file, number, line, f"names column {names:,}, but the columns are {first} to {last:,}"),
-            "Correct the line, or check dataset.num_features and dataset.first_column.",
-        )
+    split, file, number, line, column = next(one for one in _named_columns(files) if not first <= one[-1] <= last)
+    problem = f"names column {column:,}, but the columns are {first} to {last:,}"
+    hint = "Correct the line, or check dataset.num_features and dataset.first_column."
+    return or_leave_out(split, _at_line(file, number, line, problem, hint))
 
 
-def _first_line(files: Files, matches: Callable[[bytes], bool]) -> tuple[str, Path, int, bytes]:
-    return next(
-        (split, file, number, line) for split, file in files for number, line in _numbered(file) if matches(line)
-    )
+def _named_columns(files: Files) -> Iterator[tuple[str, Path, int, bytes, int]]:
+    """Yield each column that a line names, with the split, the file, and the number and the text of the line."""
+    for split, file in files:
+        for number, line in _numbered(file):
+            for pair in _pairs(_words(line)):
+                yield split, file, number, line, _column(pair)
 
 
 def _at_line(file: Path, number: int, line: bytes, problem: str, hint: str | None = None) -> DatasetError:
@@ -202,20 +197,13 @@ def _has_queries(file: Path) -> bool:
     return any(b"qid:" in line for _, (_, line) in zip(range(100), _numbered(file), strict=False))
 
 
-def _check_size(files: Sequence[Path], num_rows: int, num_columns: int) -> None:
+def _check_size(files: Files, num_rows: int, num_columns: int) -> None:
     """Raise a DatasetError that names the line of the last column, if dense rows of all of them don't fit in memory."""
     try:
         always_resident(4 * num_rows * num_columns)
     except DatasetError as error:
-        last = max(
-            (
-                (max(map(_column, _pairs(_words(line))), default=0), file, number)
-                for file in files
-                for number, line in _numbered(file)
-            ),
-            key=lambda one: one[0],
-        )
-        message = f"{last[1]}: line {last[2]} names column {last[0]}, and {error.message}"
+        _, file, number, _, column = max(_named_columns(files), key=lambda one: one[-1])
+        message = f"{file}: line {number} names column {column}, and {error.message}"
         raise DatasetError(
             message, "Correct the line; or train with the library directly, which accepts sparse rows."
         ) from error

@@ -16,7 +16,6 @@ from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.splitting.shares import read_for
-from rtrain.datasets.tables.adjusted import AdjustedFormat, EmptyTexts
 from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
@@ -130,6 +129,7 @@ class Csv(Source):
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
+        from rtrain.datasets.tables.adjusted import AdjustedFormat, EmptyTexts
         from rtrain.datasets.tables.predict_rows import open_table_rows, spec_of, text_columns
 
         reading = conf.reading(text_columns(conf, encoding), conf.na_values)

@@ -52,13 +52,10 @@ class Tfrecord(Source):
     def load(self, conf: TfrecordConf) -> Dataset:
         """Read the files at ``path``."""
         from rtrain.datasets.files import shards_by_split
-        from rtrain.datasets.splitting.shares import read_for
+        from rtrain.datasets.splitting.shares import read_each
 
         files = shards_by_split(conf.path, ENDINGS, conf.split)
-        rows = dict[str, list[tuple[Path, dict[str, list[Any]]]]]()
-        for split, part in files.items():
-            with read_for(split):
-                rows[split] = [(file, row) for file in part for row in _examples(file)]
+        rows = read_each(files, lambda part: [(file, row) for file in part for row in _examples(file)])
         first_file, first = rows["train"][0]
         features = _features(first, conf, str(first_file))
         size = _image_size(first, features, conf)
@@ -66,10 +63,7 @@ class Tfrecord(Source):
             refuse_idle(conf, ("image_size", "channels"), f"{first_file} contains numbers, not encoded images")
         else:
             refuse_idle(conf, ("shape",), "encoded images have their own", "Their size is dataset.image_size.")
-        parts = dict[str, Arrays]()
-        for split, found in rows.items():
-            with read_for(split):
-                parts[split] = _arrays(found, features, conf, size)
+        parts = read_each(rows, lambda part: _arrays(part, features, conf, size))
         flat = parts["train"].x.ndim == 2
         names = Names(source="tfrecord", label=conf.label, features=_column_names(first, features) if flat else ())
         dataset = load_arrays(parts, names, conf, conf.task)

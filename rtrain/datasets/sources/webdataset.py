@@ -52,7 +52,7 @@ class Webdataset(Source):
         """Read the shards at ``path``."""
         from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.images.pixels import image_size
-        from rtrain.datasets.splitting.shares import read_for
+        from rtrain.datasets.splitting.shares import read_each
 
         files = shards_by_split(conf.path, ENDINGS, conf.split)
         first = next(_samples(files["train"][0]), None)
@@ -65,10 +65,7 @@ class Webdataset(Source):
         if size is None and ending != "npy":
             size = list(image_size(first[ending], _where(files["train"][0], first)))
         rows = _Rows(ending, conf, None if ending == "npy" else size)
-        parts = dict[str, Arrays]()
-        for split, part in files.items():
-            with read_for(split):
-                parts[split] = rows.arrays(part)
+        parts = read_each(files, rows.arrays)
         dataset = load_arrays(parts, Names(source="webdataset", label=conf.label), conf, conf.task)
         encoding = {**dataset.encoding, "input": ending, "image_size": rows.size}
         return Dataset(dataset.info, dataset.splits, encoding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 T = TypeVar("T")
+R = TypeVar("R")
 DEFAULT_TEST_SHARE = 0.2
 SPLITS = ("train", "val", "test")
 
@@ -23,9 +24,23 @@ KEY, TIME, NAMED, ROW = "split_key", "split_time", "split_named", "split_row"
 place in ``SPLITS`` of the split that it says it belongs to, (rows,) int8. ``ROW``: its place before."""
 
 
-def to_read(parts: Mapping[str, T], conf: SplitConf) -> dict[str, T]:
-    """Return the splits that the data brings itself, but for those that the config leaves out: they may be unusable."""
-    return {split: part for split, part in parts.items() if split == "train" or getattr(conf, split) != 0}
+def to_read(parts: Mapping[str, T], conf: SplitConf | None) -> dict[str, T]:
+    """Return the splits that the data brings itself, but for those that the config leaves out: they may be unusable.
+
+    Args:
+        parts: The splits.
+        conf: Which are left out; None: none is.
+    """
+    return {split: part for split, part in parts.items() if split == "train" or getattr(conf, split, None) != 0}
+
+
+def read_each(parts: Mapping[str, T], read: Callable[[T], R]) -> dict[str, R]:
+    """Return what ``read`` makes of each split that the data brings itself; errors say how to train without it."""
+    found = dict[str, R]()
+    for split, part in parts.items():
+        with read_for(split):
+            found[split] = read(part)
+    return found
 
 
 @contextmanager

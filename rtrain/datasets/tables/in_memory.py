@@ -12,7 +12,7 @@ from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.mean_std import Moments
 from rtrain.datasets.splitting.by_column import SplitKeys, check_times, split_table
-from rtrain.datasets.splitting.shares import ROW, read_for
+from rtrain.datasets.splitting.shares import ROW, read_each
 from rtrain.datasets.tables.categories import CategoryScan, is_declared, is_text, seen_only, tell_of_names, unscaled
 from rtrain.datasets.tables.column_roles import Roles, grouped
 from rtrain.datasets.tables.column_types import check_alike
@@ -73,10 +73,7 @@ def _num_missing(tables: Tables, features: Sequence[str]) -> dict[str, int]:
 def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: ColumnsConf, reason: str) -> Dataset:
     spec = _scanned(tables["train"], features, conf)
     keys = SplitKeys.of(conf.split)
-    parts = dict[str, Columns]()
-    for split, part in tables.items():
-        with read_for(split):
-            parts[split] = grouped(_decoded(spec, keys, part))
+    parts = read_each(tables, lambda part: grouped(_decoded(spec, keys, part)))
     task = task_of(spec.labels, conf)
     splits = split_table(parts, keys, conf, task == "classification")
     splits, categories = seen_only(splits, features, dict(spec.categories))

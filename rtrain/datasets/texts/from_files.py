@@ -11,7 +11,7 @@ from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.memory import choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys
-from rtrain.datasets.splitting.shares import or_leave_out, read_for
+from rtrain.datasets.splitting.shares import or_leave_out, read_each
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import BYTES_PER_BYTE, deciding, texts_dataset
 from rtrain.datasets.texts.mapped import load_mapped_texts
@@ -34,10 +34,7 @@ def load_text(conf: TextConf) -> Dataset:
     choice = choose_memory(conf.memory, size, _why_resident(files["train"][0], conf))
     if choice.memory == "stream":
         return _on_disk(files, conf, choice.reason)
-    parts = dict[str, list[Texts]]()
-    for split, part in files.items():
-        with read_for(split):
-            parts[split] = [_read(file, conf) for file in part]
+    parts = read_each(files, lambda part: [_read(file, conf) for file in part])
     _check_some_text({split: sum(len(texts.texts) for texts in part) for split, part in parts.items()}, files)
     return texts_dataset(parts, conf, choice.reason)
 
