@@ -30,7 +30,7 @@ from rtrain.sweeps.resources import ResourceTracker, shape_of
 from rtrain.sweeps.same_data import TrainedRows
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import has_own_loop, trainer_of
-from rtrain.training.preparation import check_job, check_room
+from rtrain.training.preparation import check_job, check_room, try_job
 from rtrain.training.resuming import differences, may_change_anyway, newer_keys
 
 MAX_TRIES = 1000
@@ -245,7 +245,7 @@ class Checks:
         """What the sweep looks for."""
         self._told: set[str] = set()
         self._tried: set[str] = set()
-        """What trials train, of those that have been built and run for a few rows."""
+        """What trials train, of those that have been tried out."""
 
     @property
     def cluster(self) -> Cluster | None:
@@ -291,18 +291,22 @@ class Checks:
 
     def marked(self, plan: Plan) -> Plan:
         """Return a trial that says whether another one, or it itself, has shown that it can be built."""
-        return replace(plan, tried=_built_of(plan.composed) in self._tried)
+        return replace(plan, tried=_decisive(plan.composed) in self._tried)
 
     def _check_job(self, composed: Composed) -> tuple[Job, TrainerPlugin]:
-        built = _built_of(composed)
-        found = check_job(composed, self._data.of(composed), SilentObserver(), tried=built in self._tried)
-        self._tried.add(built)
-        return found
+        job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        decisive = _decisive(composed)
+        if decisive not in self._tried:
+            try_job(job, plugin)
+            self._tried.add(decisive)
+        return job, plugin
 
 
-def _built_of(composed: Composed) -> str:
-    """Return all that decides what is built for a trial, and how it is run: seeds, names and places don't."""
-    parts = [composed.resolved[section] for section in ("trainer", "dataset", "datasets", "scaling")]
+def _decisive(composed: Composed) -> str:
+    """Return all that decides whether a trial can be built and take a first step: seeds, names and places don't."""
+    trainer = composed.resolved["trainer"]
+    decides = trainer_of(trainer).decides_first_step(trainer)
+    parts = [decides, *(composed.resolved[section] for section in ("dataset", "datasets", "scaling"))]
     return json.dumps([*parts, composed.conf.run.init_from], sort_keys=True, default=str)
 
 

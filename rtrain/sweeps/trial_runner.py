@@ -26,7 +26,7 @@ from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord,
 from rtrain.runs.status import Status
 from rtrain.sweeps.record.sweep_record import best_of
 from rtrain.training.fit import train_prepared
-from rtrain.training.preparation import Prepared, check_job, check_run_storage
+from rtrain.training.preparation import Prepared, check_job, check_run_storage, try_job
 from rtrain.training.resuming import Resumption, find_resumption
 
 PATIENCE_SECONDS = 30.0
@@ -79,7 +79,9 @@ def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRe
     began, composed = time.monotonic(), task.plan.composed
     _wait_for(composed.run_dir)
     resumption = begun(composed, observer, task.plan.may_change)
-    job, plugin = check_job(composed, dataset, observer, tried=task.plan.tried)
+    job, plugin = check_job(composed, dataset, observer)
+    if not task.plan.tried:
+        try_job(job, plugin)
     ready = Prepared(
         composed=composed,
         job=job,

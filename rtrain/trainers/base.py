@@ -226,6 +226,16 @@ class TrainerPlugin:
             RtrainError: A part of the config fails; names its key.
         """
 
+    def decides_first_step(self, conf: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what of a config decides whether ``try_out`` succeeds once ``check`` has.
+
+        Trials of a sweep that differ in nothing of it are tried once.
+
+        Args:
+            conf: The section ``trainer`` of a config.
+        """
+        return conf
+
     def directions(self, conf: Any, builder: Builder) -> Directions:
         """Return which way the metrics get better that the trainer's own library, or the config, brings.
 

@@ -134,6 +134,7 @@ def check_whole_job(
     check_loggers(composed.conf.run)
     check_run_callbacks(composed.conf.run.callbacks, composed.builder)
     job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
+    try_job(job, plugin)
     return job, plugin, storage
 
 
@@ -202,22 +203,17 @@ def _load_several(composed: Composed, observer: Stages, starting: StartingCluste
         return load_several({name: partial(load_part, one, confs[name]) for name, one in sources.items()})
 
 
-def check_job(
-    composed: Composed, dataset: Dataset | None, observer: Observer, *, tried: bool = False
-) -> tuple[Job, TrainerPlugin]:
-    """Return what the plugin is asked to train, checked as far as can be without training.
+def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -> tuple[Job, TrainerPlugin]:
+    """Return what the plugin is asked to train, checked as far as can be without building it.
 
     Args:
         composed: The job.
         dataset: Its data.
         observer: Notified of each step.
-        tried: Whether the model has been built and run before.
 
     Raises:
         ConfigError: The plugin can't.
     """
-    from rtrain.engine.sanity_check import tried_before_start
-
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name, composed.conf.trainer)
     observer.stage(f"checking {trainer_name}")
@@ -253,10 +249,23 @@ def check_job(
             plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
     with masked_streams(composed.redact):
-        if not tried:
-            with tried_before_start(job):
-                plugin.try_out(job)
         return replace(job, notices=(*job.notices, *plugin.notices(job))), plugin
+
+
+def try_job(job: Job, plugin: TrainerPlugin) -> None:
+    """Try a job on this machine with a few rows, as far as it has what the job needs.
+
+    Args:
+        job: It has passed ``check_job``.
+        plugin: What trains it.
+
+    Raises:
+        ConfigError: Training would fail before its first step; names the key.
+    """
+    from rtrain.engine.sanity_check import tried_before_start
+
+    with masked_streams(job.redact), tried_before_start(job):
+        plugin.try_out(job)
 
 
 def _check_missing(job: Job, plugin: TrainerPlugin) -> None:

@@ -21,7 +21,7 @@ from rtrain.errors import ConfigError
 from rtrain.run_lines import next_command
 from rtrain.runs.observer import SilentObserver
 from rtrain.schemas import schemas
-from rtrain.training.preparation import check_job, load_dataset
+from rtrain.training.preparation import check_job, load_dataset, try_job
 
 ROWS = 300
 
@@ -41,7 +41,8 @@ def prepare(config, words=()):
     with Session(config, list(words), schemas()) as session:
         composed = session.check()
         dataset = load_dataset(composed, SilentObserver(), None)
-        check_job(composed, dataset, SilentObserver())
+        job, plugin = check_job(composed, dataset, SilentObserver())
+        try_job(job, plugin)
         return dataset
 
 

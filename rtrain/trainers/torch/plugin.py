@@ -28,6 +28,14 @@ class Plugin(EpochsPlugin):
 
         try_first_step(job)
 
+    def decides_first_step(self, conf: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out the rates of torch's own optimizers: ``check`` builds these, and they refuse bad ones."""
+        optimizer = conf.get("optimizer") or {}
+        if not str(optimizer.get("_target_")).startswith("torch.optim."):
+            return conf
+        rest = {key: value for key, value in optimizer.items() if not isinstance(value, float)}
+        return {**conf, "optimizer": rest}
+
     def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
         """Let the optimizer's numbers change."""
         return frozenset() if conf.get("strategy") == "deepspeed" else frozenset({"optimizer", "clip_norm", "loss"})
