@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK_ROWS = 20_000
+READ_ONLY = {"stream_results": True, "postgresql_readonly": True}
 
 
 @dataclass(kw_only=True)
@@ -122,7 +123,9 @@ def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
     is_table, shown = len(query.split()) == 1, " ".join(query.split())[:200]
     statement = f"SELECT * FROM {query}" if is_table else query  # a query is the user's own, as any SQL client takes it
     try:
-        with engine.connect().execution_options(stream_results=True) as connection:
+        with engine.connect().execution_options(**READ_ONLY) as connection:
+            if engine.dialect.name == "sqlite":  # whose driver begins no transaction for DROP TABLE
+                connection.exec_driver_sql("BEGIN")
             found = connection.execute(sqlalchemy.text(statement), dict(arguments))
             if not found.returns_rows:  # whatever it has changed is not committed
                 raise DatasetError(f"{where}: the query is a statement that returns no table.", f"The query: {shown}")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 
 import numpy as np
@@ -64,8 +65,19 @@ def test_mistakes_are_explained_and_passwords_are_not_shown(load, url, keys, mes
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM flowers", "UPDATE flowers SET length = 0"])
+STATEMENTS = [
+    "DELETE FROM flowers",
+    "UPDATE flowers SET length = 0",
+    "DROP TABLE flowers",
+    "ALTER TABLE flowers RENAME COLUMN kind TO other",
+    "CREATE TABLE more AS SELECT * FROM flowers",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_statement_that_returns_no_table_is_refused_and_changes_nothing(load, url, statement):
-    with pytest.raises(DatasetError, match=rf"a statement that returns no table\.\nThe query: {statement}$"):
+    with pytest.raises(DatasetError, match=rf"a statement that returns no table\.\nThe query: {re.escape(statement)}$"):
         load("sql", url=url, query=statement, label="kind")
     assert sum(load("sql", url=url, query="flowers", label="kind", on_missing="mean").info.num_rows.values()) == 50
+    with pytest.raises(DatasetError, match=r"Tables: flowers$"):
+        load("sql", url=url, query="more", label="kind")
