@@ -31,7 +31,7 @@ from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, merged_keys, plain_words
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
-from rtrain.config.diagnostics.unreadable_words import UnreadableWords
+from rtrain.config.diagnostics.unreadable_words import WHOLE, UnreadableWords, varies_within
 from rtrain.config.did_you_mean import closest, there_are
 from rtrain.config.files.locations import shown
 from rtrain.config.schema import Schemas
@@ -146,6 +146,10 @@ class _Explainer:
         nameless = next((word for word in self.request.texts if not split_word(word)[1]), None)
         if nameless is not None:
             return Diagnostic(f"'{nameless}' has no key: an override is key=value", self.places.of_word(nameless))
+        nested = next((word for word in self.request.texts if varies_within(self.request.app.parser, word)), None)
+        if nested is not None:
+            key = split_word(nested)[1]
+            return Diagnostic(f"{key}: only a part of the value is varied", self.places.of_word(nested), note=WHOLE)
         for pattern, explain in self._known_messages():
             match = re.search(pattern, text, re.DOTALL)
             if match:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Sweep
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
@@ -22,6 +26,20 @@ _SIGNS = re.compile(r"[^\w.@/\-:$]")
 _OTHER_DOTS = re.compile(r"[:\[\]]+")
 """What other tools join the names of a key by: ``trainer:max_epochs``, ``trainer[max_epochs]``."""
 _QUOTE = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
+
+_NESTED = re.compile(r"((shuffle|sort|tag)\()?choice\(.*\b(choice|range|interval|glob)\(")
+WHOLE = "choice(...), range(...) and interval(...) must be the whole value; list all values instead: KEY=A,B,C"
+
+
+def varies_within(parser: OverridesParser, word: str) -> bool:
+    """Return whether an override contains within a list, a mapping or a choice what can only vary a whole value."""
+
+    def contains(value: Any) -> bool:
+        inner = value.list if isinstance(value, ChoiceSweep) else value
+        parts = inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
+        return any(isinstance(one, Sweep | Glob) or contains(one) for one in parts)
+
+    return contains(parser.parse_override(word).value())
 
 
 class UnreadableWords:
@@ -66,6 +84,8 @@ class UnreadableWords:
         if value == ",":
             attempt = self._values.checked(place, f"{sign}{key}=','")
             return Diagnostic(f"{unread}: a comma separates values", place, None, attempt)
+        if _NESTED.match(value):
+            return Diagnostic(f"{unread}: only a part of it is varied", place, note=WHOLE)
         if value.endswith(","):
             attempt = command_with(place, f"{sign}{key}={value.rstrip(',')}")
             message = f"'{place.command[place.index]}' ends with a comma: a value is missing after it"
