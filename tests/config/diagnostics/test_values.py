@@ -16,6 +16,8 @@ from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.files.data_files import words_for
 from rtrain.config.schema import RtrainConf
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 
 
@@ -179,3 +181,22 @@ def test_a_list_for_a_key_of_one_value_is_a_sweep():
 @pytest.mark.parametrize("value", ["fast", "nan", "", "-5", "200"])
 def test_nothing_is_made_of_other_values(value):
     assert corrected("run.x", value, []) is None
+
+
+PATHS = sorted(
+    name
+    for name, conf in schemas().group("dataset").items()
+    if "path" in {one.name for one in fields(conf)} and name not in ("images", "huggingface", "webdataset", "mnist")
+)
+
+LABELLED = ("csv", "json", "parquet")
+"""Those whose label is required."""
+
+
+@pytest.mark.parametrize("source", PATHS)
+def test_a_wrong_value_of_a_path_is_not_taken_for_a_path_without_its_source(source):
+    words = [f"dataset={source}", "dataset.path={}", *(["dataset.label=y"] if source in LABELLED else [])]
+    with pytest.raises(ConfigError) as failed, Session("xgboost", words, schemas()) as session:
+        session.check()
+    assert "dataset.path" in failed.value.message
+    assert "set its type and location" not in str(failed.value)

@@ -16,8 +16,8 @@ from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
 from rtrain.config.diagnostics.meant.class_names import SEVERAL, by_name, class_called, class_in, homes_of
-from rtrain.config.diagnostics.meant.keys.suggest import Keys, in_full
-from rtrain.config.diagnostics.meant.keys.words import translated
+from rtrain.config.diagnostics.meant.keys.suggest import Keys
+from rtrain.config.diagnostics.meant.keys.words import sentence_about, translated
 from rtrain.config.diagnostics.meant.keys.wrong_keys import Check
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
@@ -115,9 +115,8 @@ class Values:
         value = (
             split_word(place.command[place.index])[2] if isinstance(place, CliWord) else getattr(place, "value", None)
         )
-        for meaning in in_full(key, value, self._confs) if value else ():
-            if meaning.sentence is not None:
-                return meaning.sentence
+        if (sentence := sentence_about(key, value, self._confs)) is not None:
+            return sentence
         if value is not None and (note := of_environment(value)) is not None:
             return note
         if isinstance(place, FileLocation) and (note := in_brackets(value)) is not None:
