@@ -7,6 +7,7 @@ import pytest
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
+from rtrain.searches import grid
 
 TRAINERS = ("lightning", "transformers", "tensorflow", "jax", "xgboost", "lightgbm")
 OF_OTHERS = ("sleep", "num_steps", "momentum", "max_epochs", "batch", "epochs", "optim.momentum", "seed", "device")
@@ -53,3 +54,24 @@ def test_a_limit_that_a_loop_has_not_is_not_replaced_by_a_key_without_effect(tmp
         compose(tmp_path, trainer, ["trainer.max_steps=3"])
     assert "trainer.train_loop does the training" in str(refused.value)
     assert "did you mean" not in str(refused.value)
+
+
+@pytest.mark.parametrize("values", ["{z: 3}", "{x: 1},{z: 3}", "{x: 1},{z: 3},null", "{x: 1, z: {y: 2}},5"])
+def test_names_in_a_mapping_are_added_by_the_proposed_word_whatever_the_other_values_are(tmp_path, values):
+    config = tmp_path / "own.yaml"
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "own_loop.py").write_text("def train(config):\n    pass\n")
+    config.write_text("trainer: {type: torch, train_loop: 'own_loop:train', train_loop_config: {d: {x: 1}, lr: 0.1}}\n")
+
+    def plan(word):
+        with Session(str(config), [word, "seed=1,2"], schemas()) as session:
+            trials = session.trials()
+            search = grid.Search(trials.conf, trials.axes, [])
+            return [trials.plan(number, search.propose(number)) for number in range(search.num_trials)]
+
+    with pytest.raises(ConfigError) as refused:
+        plan(f"trainer.train_loop_config.d={values}")
+    attempt = shlex.split(str(refused.value).partition("try: ")[2])
+    (word,) = [one for one in attempt if "train_loop_config" in one]
+    assert "{" in word
+    assert plan(word)
