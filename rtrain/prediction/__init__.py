@@ -106,4 +106,4 @@ def _predictions(opened: Opened, task: PredictionTask[T], split: str | None) -> 
             num_done += one.num_rows
             unseen.add(one.categories)
             yield one.num_rows, one.made
-    unseen.check(opened.info, opened.conf.dataset)
+    unseen.check(opened.info, opened.conf.dataset, num_done)

@@ -24,12 +24,13 @@ class Unseen:
             before = self._counts.get(name, (0, 0))
             self._counts[name] = (before[0] + unseen, before[1] + num_values)
 
-    def check(self, info: DatasetInfo, dataset: Any) -> None:
-        """Report what was counted, by column.
+    def check(self, info: DatasetInfo, dataset: Any, num_rows: int) -> None:
+        """Report what was counted, by column; of several rows, a column without any value too.
 
         Args:
             info: The dataset of training.
             dataset: The conf of the rows, which may say what share is too large.
+            num_rows: How many rows there were.
 
         Raises:
             DatasetError: There are more than ``dataset.max_unseen`` allows. Of a category that names rows, with about
@@ -37,6 +38,8 @@ class Unseen:
         """
         most, too_many = getattr(dataset, "max_unseen", 1.0), []
         for name, (unseen, num_values) in self._counts.items():
+            if not num_values and num_rows > 1:
+                log.warning("feature '%s': the value is missing in all %s rows", name, f"{num_rows:,}")
             if not unseen:
                 continue
             said = f"feature '{name}': training never saw {unseen:,} of {num_values:,} values"

@@ -96,6 +96,16 @@ def test_rows_of_training_and_missing_values_are_none_of_them(runs, tmp_path, ca
     assert not [record for record in caplog.records if "never saw" in record.getMessage()]
 
 
+@pytest.mark.parametrize(
+    ("trainer", "num_rows"), [(name, 60) for name in TRAINERS if name != "torch"] + [("xgboost", 1)]
+)
+def test_a_column_without_any_value_is_reported_unless_there_is_one_row(trainer, num_rows, runs, tmp_path, caplog):
+    new = write(tmp_path / "new.csv", num_rows, job=lambda value, number: "")
+    assert rtrain.predict(runs(trainer).path, tmp_path / "out.csv", [f"dataset.path={new}"]) == num_rows
+    said = [record.getMessage() for record in caplog.records if "missing" in record.getMessage()]
+    assert said == (["feature 'job': the value is missing in all 60 rows"] if num_rows > 1 else [])
+
+
 def test_a_category_that_names_rows_may_have_new_values_only(tmp_path, caplog):
     path = write(tmp_path / "train.csv", 120, job=lambda value, number: f"name {number}")
     words = ["num_workers=0", "dataset=csv", f"dataset.path={path}", "dataset.label=pay", "dataset.task=regression"]
