@@ -57,7 +57,7 @@ def evaluate(
     overrides: Overrides = None,
     *,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Also write the result as JSON, replacing this file.")
+        str | None, typer.Option("--output", "-o", help="Also write the result as JSON; replaces an evaluation.")
     ] = None,
     checkpoint: Which = "best",
     split: OneSplit = None,
@@ -69,16 +69,17 @@ def evaluate(
 
     from rtrain.evaluation import measure
     from rtrain.history.references import find_model
-    from rtrain.prediction.output import check_folder
+    from rtrain.prediction.places import check_evaluation, told
     from rtrain.process.interrupts import ended_by_sigterm
     from rtrain.runs.filesystem.files import to_json, write_atomic
 
     if output is not None:
-        check_folder(output)
+        check_evaluation(output)
     with ended_by_sigterm():
         found = measure(find_model(run), overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
-        write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
+        with told(Path(output)):
+            write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
     if as_json:
         say_as_it_is(to_json(asdict(found), indent=2))
     else:

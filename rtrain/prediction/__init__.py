@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, Tables, prediction_table
 from rtrain.prediction.own_rows import write_predicted
+from rtrain.prediction.places import check_not_read
 from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.prediction.scoring import Failure, PredictionTask, predictions_here, scores_of
 from rtrain.prediction.seen import unchanged_data
@@ -44,6 +45,7 @@ def write_predictions(
     """Write a prediction for each row and return the number of rows; see ``rtrain.predict``."""
     file = Output.at(str(output), force=force)
     opened = _opened(place, overrides, checkpoint, trust=trust)
+    check_not_read(file.path, opened.dataset)
     with file.writing() as write:
         return _predict(opened, split, write)
 

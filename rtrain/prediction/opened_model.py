@@ -118,6 +118,7 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
         word, key = overrides[one.origin], one.key.replace("/", ".")
         if _is_data(word):
             key = "dataset.path"
+            _refuse_two_places([one for one in overrides if _is_data(one) or one.startswith(f"{key}=")])
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL) and key != BASE:
             message = f"{word}: predictions use only dataset.*, scaling.* and cluster.*."
             raise ConfigError(
@@ -125,6 +126,24 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
             )
         found[key] = word
     return found
+
+
+def _refuse_two_places(words: Sequence[str]) -> None:
+    """Refuse several names of data, of which only the last would be read.
+
+    Raises:
+        ConfigError: Names them, and the pattern that matches them all, if there is one.
+    """
+    if len(words) < 2:
+        return
+    folder, ending = Path(words[0]).parent, Path(words[0]).suffix
+    is_pattern = {Path(one) for one in words} == set(folder.glob(f"*{ending}"))
+    raise ConfigError(
+        f"several places are named for the rows: {', '.join(words[:3])}{', ...' if len(words) > 3 else ''}.",
+        f"Quote the pattern, so that the shell leaves it as it is: '{folder / '*'}{ending}'"
+        if is_pattern
+        else "Name one of them, a folder, or a pattern in quotes: 'part-*.csv'",
+    )
 
 
 def _is_data(word: str) -> bool:

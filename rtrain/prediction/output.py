@@ -18,9 +18,9 @@ from pyarrow import csv, parquet
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.columns import columns_of
+from rtrain.prediction.places import check_folder, check_free, told
 from rtrain.prediction.scoring import scores_of
 from rtrain.runs.filesystem.files import finite
-from rtrain.storage.stores import is_url
 from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, QuantileModel, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
@@ -56,48 +56,34 @@ class Output:
         if not is_folder and path.suffix not in ENDINGS:
             hint = f"For a folder of Parquet files, end the name with a slash: {name}/"
             raise ConfigError(f"{name}: predictions are written as {', '.join(ENDINGS)}.", hint)
-        _check_free(path, name, force=force)
+        check_free(path, name, force=force)
         return cls(path, is_folder)
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[pa.Table], None]]:
-        """Return what writes a table after the ones before; the output gets its name when the block has ended well."""
+        """Return what writes a table after the ones before; the output gets its name when the block has ended well.
+
+        Raises:
+            PredictionError: It can't be written.
+        """
         final = self.path.resolve()
         temporary = final.with_name(f".{final.name}-{secrets.token_hex(3)}.tmp")
         writer: _Writer = _Parts(temporary) if self.is_folder else _File(temporary, self.path.suffix)
+
+        def write(table: pa.Table) -> None:
+            with told(self.path):
+                writer.write_table(table)
+
         try:
-            yield writer.write_table
-            writer.close()
+            yield write
+            with told(self.path):
+                writer.close()
             if not temporary.exists():
                 raise ConfigError(NO_ROWS)
-            _place(temporary, final)
+            with told(self.path):
+                _place(temporary, final)
         finally:
             _remove(temporary)
-
-
-def check_folder(name: str) -> None:
-    """Raise a ConfigError unless the folder around an output is there."""
-    if is_url(name):
-        hint = f"Write a file here, then copy it: aws s3 cp, gcloud storage cp or azcopy copy FILE {name}"
-        raise ConfigError(f"{name}: results are written to this machine, not to a URL.", hint)
-    path = Path(name)
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"{name}: there is no folder {path.parent}.")
-
-
-def _check_free(path: Path, name: str, *, force: bool) -> None:
-    """Raise a ConfigError if something is at ``path`` that may not be replaced."""
-    if path.is_dir():
-        names = [one.name for one in path.iterdir()]
-        if not all(one.startswith("part-") and one.endswith(".parquet") for one in names):
-            message = f"{name} contains files that are not predictions: {', '.join(sorted(names)[:3])}"
-            raise ConfigError(message, "Use another folder, or a new one below it.")
-        if names and not force:
-            raise ConfigError(
-                f"{name} already contains predictions.", "Use another folder, or replace it with --force."
-            )
-    elif path.exists() and not force:
-        raise ConfigError(f"{name} already exists.", "Use another file, or replace it with --force.")
 
 
 def _place(temporary: Path, final: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
 from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
-from rtrain.trainers.trained import LoadedCheckpoint, OwnRows
+from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, OwnRows
 
 
 def _is_joined(trainer: Any, *_: Any, **__: Any) -> bool:
@@ -46,6 +46,12 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.loops.optimistic import chosen_on_test
 
         return () if job.dataset is None else chosen_on_test(job, as_epochs(job.conf.trainer))
+
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
+        """Compare columns and classes with those that the weights were learned for."""
+        from rtrain.trainers.loops.same_places import check_same_places
+
+        check_same_places(job, wrote)
 
     def try_out(self, job: Job) -> None:
         """Let Lightning take a first step and validate it, if the rows are a dataset's."""

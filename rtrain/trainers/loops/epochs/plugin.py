@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.trained import CheckpointMetadata
 
 
 class EpochsPlugin(TrainerPlugin):
@@ -17,6 +18,13 @@ class EpochsPlugin(TrainerPlugin):
     def own_function(self, conf: Any) -> Any:
         """Return the user's function that trains in place of the declared loop; None: there is none."""
         return None
+
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
+        """Compare columns and classes with those that the weights were learned for."""
+        from rtrain.trainers.loops.same_places import check_num_classes, check_same_places
+
+        check_same_places(job, wrote)
+        check_num_classes(job, wrote)
 
     def reports(self, job: Job) -> Sequence[str] | None:
         """Return the metrics of the loop of epochs, and those of the config; a function reports its own."""
