@@ -39,7 +39,7 @@ class RetryingThread(ABC):
         """Return when it is time to look again, and when ``_ending`` is set."""
 
     @abstractmethod
-    def _note_failure(self, error: Exception) -> str | None:
+    def _note_failure(self, error: BaseException) -> str | None:
         """Return what ``_error`` is from now on. It may come after the rest was given up."""
 
     def _is_done_in(self, timeout_seconds: float, hurry: Callable[[], bool]) -> bool:
@@ -69,7 +69,7 @@ class RetryingThread(ABC):
                     self._is_done = True
                     return
                 self._wait_for_news()
-            except Exception as error:  # whatever the other side's library raises
+            except (Exception, SystemExit) as error:  # whatever the other side's library raises
                 failures = 0 if self._error is None else failures + 1
                 self._error = self._note_failure(error)
                 self._pause(failures)

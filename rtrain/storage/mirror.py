@@ -124,7 +124,7 @@ class Mirror(RetryingThread):
         if self._given_up.is_set():
             raise OSError("it was abandoned")
 
-    def _note_failure(self, error: Exception) -> str | None:
+    def _note_failure(self, error: BaseException) -> str | None:
         if self._given_up.is_set():
             return self._error
         logger.warning("copying to %s failed: %s", self._copy.folder.url, said(error))

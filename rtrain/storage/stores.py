@@ -112,7 +112,7 @@ def is_temporary(error: Exception) -> bool:
     return isinstance(error, OSError) and bool(_BUSY.search(str(error)) or _NO_ANSWER.search(str(error)))
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """Return what a store says, in one line without secrets."""
     return without_secrets(" ".join(_DRAWN.sub("", str(error)).split())[:400])
 

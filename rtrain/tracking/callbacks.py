@@ -154,7 +154,7 @@ class CallbackThread:
         for index, callback in enumerate(self._callbacks):
             try:
                 callback.ended(self._outcome)
-            except Exception as error:  # whatever user code raises; the run is over
+            except (Exception, SystemExit) as error:  # whatever user code raises; the run is over
                 self._notice(str(_failure(index, callback, error)))
 
     def _news(self) -> Iterator[tuple[str, Any]]:
@@ -192,7 +192,7 @@ class CallbackThread:
         for index, callback in enumerate(self._callbacks):
             try:
                 getattr(callback, name)(what)
-            except Exception as error:  # whatever user code raises
+            except (Exception, SystemExit) as error:  # whatever user code raises
                 self._take_error(index, callback, error)
                 if self._has_failed():
                     return
@@ -200,7 +200,7 @@ class CallbackThread:
     def _has_failed(self) -> bool:
         return self._error is not None
 
-    def _take_error(self, index: int, callback: Callback, error: Exception) -> None:
+    def _take_error(self, index: int, callback: Callback, error: BaseException) -> None:
         failure = _failure(index, callback, error)
         logger.warning("%s", failure.message, exc_info=error)
         if callback.on_error == "warn":
@@ -212,7 +212,7 @@ class CallbackThread:
         self._stop.ask(Status.FAILED, failure.message)
 
 
-def _failure(index: int, callback: Callback, error: Exception) -> TrainingError:
+def _failure(index: int, callback: Callback, error: BaseException) -> TrainingError:
     kind = type(callback)
     what = f"{KEY}.{index}: {kind.__module__}.{kind.__qualname__} failed: {type(error).__name__}: {first_line(error)}"
     failure = TrainingError(what, raised_at(error))

@@ -41,6 +41,7 @@ class Delivery(RetryingThread):
         super().__init__(name)
         self.name, self._make, self._run_of, self._notice = name, make, run, notice
         self._position, self._ids = load_position(run.folder, name) or (Position(), {})
+        self._furthest = self._position.offset
         self._system = None if system_seconds is None else SystemMetrics(run.started_at, system_seconds)
         self._logger: Logger | None = None
         self._outcome: Outcome | None = None
@@ -107,10 +108,12 @@ class Delivery(RetryingThread):
         self._logger.close()
 
     def _note_delivered(self, position: Position) -> None:
-        self._position, self._moved_at = position, time.monotonic()
+        self._position = position
+        if position.offset > self._furthest:  # a tracker that is opened again and again doesn't take anything
+            self._furthest, self._moved_at = position.offset, time.monotonic()
         save_position(self._run_of.folder, self.name, position, self._ids)
 
-    def _note_failure(self, error: Exception) -> str:
+    def _note_failure(self, error: BaseException) -> str:
         """Report the first failure, and release the logger that failed."""
         logger.info("%s: %s", self.name, error, exc_info=error)
         if self._error is None:
@@ -120,6 +123,6 @@ class Delivery(RetryingThread):
         try:
             if failed is not None:
                 failed.close()
-        except Exception as other:  # what has failed may fail to close
+        except (Exception, SystemExit) as other:  # what has failed may fail to close
             logger.info("%s could not be closed: %s", self.name, other)
         return f"{type(error).__name__}: {first_line(error)}"

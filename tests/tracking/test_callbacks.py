@@ -27,14 +27,15 @@ import rtrain
 
 
 class Watch(rtrain.Callback):
-    def __init__(self, path="calls.jsonl", fails_in=None, on_error="fail"):
+    def __init__(self, path="calls.jsonl", fails_in=None, on_error="fail", exits=False):
         self.path, self.fails_in, self.on_error = path, fails_in, on_error
+        self.error = SystemExit if exits else RuntimeError
 
     def note(self, name, what):
         with open(self.path, "a") as file:
             print(json.dumps([name, what]), file=file)
         if name == self.fails_in:
-            raise RuntimeError(f"{name} went wrong")
+            raise self.error(f"{name} went wrong")
 
     def started(self, run):
         self.note("started", run.id)
@@ -112,10 +113,12 @@ def test_steps_that_a_killed_run_does_again_are_not_told_again(manifest, tmp_pat
     assert [event.step for event in callback.told] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("exits", [False, True], ids=["an exception", "SystemExit"])
 @pytest.mark.parametrize("method", ["started", "event", "evaluated", "checkpoint"])
-def test_an_exception_ends_the_run_with_its_place(method, capfd):
+def test_an_exception_ends_the_run_with_its_place(method, exits, capfd):
+    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, exits: {exits}}}]"
     with pytest.raises(TrainingError) as caught:
-        rtrain.fit("mlp", ["num_workers=0", f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}}}]"])
+        rtrain.fit("mlp", ["num_workers=0", word])
     assert f"{method} went wrong" in caught.value.message
     assert "watch.py" in caught.value.hint
     run = Run.load(caught.value.run_dir)
@@ -125,9 +128,10 @@ def test_an_exception_ends_the_run_with_its_place(method, capfd):
     assert "Traceback" in (run.path / "logs" / "driver.log").read_text()
 
 
+@pytest.mark.parametrize("exits", [False, True], ids=["an exception", "SystemExit"])
 @pytest.mark.parametrize("method", ["event", "ended"])
-def test_an_exception_that_may_happen_is_one_notice(method):
-    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, on_error: warn}}]"
+def test_an_exception_that_may_happen_is_one_notice(method, exits):
+    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, on_error: warn, exits: {exits}}}]"
     run = rtrain.fit("mlp", [*QUICK, word])
     assert run.status == "succeeded"
     log = (run.path / "logs" / "driver.log").read_text()

@@ -1,6 +1,7 @@
 """What ``run.loggers`` makes of a run: trackers have what it reports, and training never waits for them."""
 
 import threading
+import time
 
 import pytest
 from tracker_readers import of_csv, of_events, of_tensorboard
@@ -92,6 +93,22 @@ def test_a_tracker_that_hangs_is_given_up_and_the_run_says_so(monkeypatch, capsy
     assert run.status == "succeeded"
     shown = capsys.readouterr()
     assert "csv LACKS the end of this run" in shown.out + shown.err + (run.path / "logs" / "driver.log").read_text()
+
+
+@pytest.mark.parametrize("error", [KeyError("no"), ConnectionError("away"), SystemExit(4)], ids=repr)
+@pytest.mark.parametrize("method", ["open", "log", "end", "close"])
+def test_a_tracker_that_always_fails_is_given_up_however_often_it_is_opened(monkeypatch, method, error):
+    monkeypatch.setattr("rtrain.process.retrying.ENDING_BACKOFF_SECONDS", 0.01)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(Logger, method, fail)
+    began = time.monotonic()
+    run = rtrain.fit("mlp", [*QUICK, "run.loggers=csv", "run.loggers_timeout_seconds=0.5"])
+    assert run.status == "succeeded"
+    assert time.monotonic() - began < 60
+    assert f"csv LACKS the end of this run ({type(error).__name__}" in (run.path / "logs" / "driver.log").read_text()
 
 
 def test_what_a_tracker_lacks_is_delivered_when_the_run_goes_on(monkeypatch):
