@@ -19,7 +19,7 @@ from rtrain.errors import ConfigError
 
 RECORDS = ("manifest.json", "sweep.json")
 """Either tells that a folder is a run's, or a sweep's."""
-_MASKED_PARAMETER = re.compile(r"[?&][\w-]+=\*\*\*(?![^&#])")
+_MASKED_IN_URL = re.compile(r"[?&][\w-]+=\*\*\*(?![^&#])|://\*\*\*@")
 """Of a URL."""
 
 
@@ -117,7 +117,7 @@ def _masked(data: Any, path: str = "", *, secret: bool = False) -> Iterator[tupl
     elif isinstance(data, list | tuple):
         for value in data:
             yield from _masked(value, path, secret=secret)
-    elif isinstance(data, str) and (data == MASK or _MASKED_PARAMETER.search(data)):
+    elif isinstance(data, str) and (data == MASK or _MASKED_IN_URL.search(data)):
         yield path, secret
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rtrain.config.did_you_mean import there_are
+from rtrain.config.run_place import check_not_masked
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.builder import Builder
@@ -182,6 +183,8 @@ def open_checkpoint(
     checked = open_model(place, overrides, checkpoint, verb=verb, trust=trust, needs_rows=True)
     about, composed, own = checked.about, checked.composed, checked.own
     dataset, builder = composed.resolved["dataset"], checked.model.trained.builder
+    if dataset is not None:
+        check_not_masked({"dataset": asdict(composed.conf.dataset)}, of_run=True)
     other_data = any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words)
     may_read = own and (not other_data or _has_local_files(about))
     return Opened(

@@ -153,7 +153,7 @@ def test_a_run_with_a_trial_has_the_same_weights_as_one_without(config, trainer,
     assert kept[0] == kept[1]
 
 
-@pytest.mark.parametrize(("word", "num_tried"), [("run.seed=1,2,3", 1), ("optimizer.lr=0.1,0.01", 2)])
+@pytest.mark.parametrize(("word", "num_tried"), [("run.seed=1,2", 1), ("lr=0.1,0.01", 1), ("batch_size=8,16", 2)])
 def test_what_trials_of_a_sweep_build_is_tried_once(word, num_tried, project, monkeypatch):
     plugin, tried = type(load_trainer("torch")), []
     monkeypatch.setattr(plugin, "try_out", lambda self, job: tried.append(job))

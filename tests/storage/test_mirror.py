@@ -160,12 +160,14 @@ def test_what_is_dropped_on_its_way_to_a_slow_store_still_arrives_whole(small_ru
 
 
 def test_at_the_end_a_dead_store_is_given_up_and_what_is_missing_is_told(small_run, copying, folder, seen, broken):
-    mirror = copying(folder)
+    told: list[str] = []
+    mirror = copying(folder, told)
     first = small_run.save(1)
     until(lambda: stored_names(seen) == [first])
     broken.stop()
     second = small_run.save(2)
     small_run.end()
+    until(lambda: told)  # that it fails
     began = time.monotonic()
     ending = mirror.finish(1.0)
     assert time.monotonic() - began < 20

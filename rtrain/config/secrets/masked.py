@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from rtrain.config.secrets.names import is_in_secret, is_secret
-from rtrain.config.secrets.urls import MASK, without_secrets
+from rtrain.config.secrets.urls import MASK, masked_urls
 
 _NAME = re.compile(r"[\w\-]+")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|Bot) (?=\$)", re.IGNORECASE)
@@ -62,16 +62,20 @@ def mask_word(word: str) -> str:
         return f"{key}={_shown_override(value, secret=True)}"
     is_quoted_url = "://" in value and _QUOTING.search(value) is not None
     if not equals or not (is_quoted_url or _names_secret(value)):
-        return without_secrets(word)
+        return _with_masked_urls(word)
     return f"{key}={_shown_override(value, secret=False)}"
 
 
 def _mask_text(text: str) -> str:
     """Return a text without secrets; it may be the text of a mapping, which something parses later."""
     if not _may_hold(text):
-        return without_secrets(text)
+        return _with_masked_urls(text)
     shown = _shown_override(text, secret=False)
     return MASK if shown == f"'{MASK}'" else shown
+
+
+def _with_masked_urls(text: str) -> str:
+    return masked_urls(text, _shown_reference)
 
 
 def secrets_in_text(text: str) -> list[str]:
@@ -113,7 +117,7 @@ def _shown_override(value: str, *, secret: bool) -> str:
         return shown
     parsed = _parsed(value) if len(value) <= MAX_PARSED else None
     if parsed is None:
-        return f"'{MASK}'" if secret or _names_secret(value) else without_secrets(value)
+        return f"'{MASK}'" if secret or _names_secret(value) else _with_masked_urls(value)
     element = parsed._value
     masked = _masked_element(element, secret=secret)
     if masked is element:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rtrain.config.secrets.names import is_in_secret, is_secret_parameter
 
 MASK = "***"
+NO_USERS = ("anonymous", MASK)
 _SCHEME = re.compile(r"[\w+.\-]{0,20}://")
+_STORE = re.compile(r"\b(?:s3a?|gs|gcs|az|abfss?)://\Z", re.IGNORECASE)
+"""Who reads an object store is known from the environment, too."""
+_USER = re.compile(r"([^:${}]+|\$\{[^{}]*\}):(.+)", re.DOTALL)
+"""A user, or a reference to one, and a password."""
 _STOP = re.compile(r"[\s'\"<>]")
 _NUMBER = r"(?:[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
 _PORT = re.compile(rf"[^/:@]*:{_NUMBER}(?:[/?#\s'\"]|\Z)")
@@ -28,6 +33,30 @@ def without_secrets(text: str) -> str:
     """Return text without the users, passwords and signatures of the URLs and connection strings in it."""
     text = _put(text, [(start, end + 1) for start, end in _users(text)], "")  # with the @
     return _put(text, _parameters(text), MASK)
+
+
+def masked_urls(text: str, shown: Callable[[str], str]) -> str:
+    """Return text with the secrets masked in the URLs and connection strings in it; those of an object store are cut.
+
+    Args:
+        text: The text.
+        shown: Returns a user or a password as it may be written, empty if it is no reference.
+    """
+    for start, end in reversed(list(_users(text))):
+        if _STORE.search(text, 0, start):
+            text = text[:start] + text[end + 1 :]
+        else:
+            text = text[:start] + _shown_user(text[start:end], shown) + text[end:]
+    return _put(text, _parameters(text), MASK)
+
+
+def _shown_user(text: str, shown: Callable[[str], str]) -> str:
+    """Return what stands before the ``@`` of a URL as it may be written: as it is, if the secret is a reference."""
+    if reference := shown(text):
+        return reference
+    found = _USER.fullmatch(text)
+    password = shown(found[2]) if found else ""
+    return f"{found[1]}:{password}" if found and password else MASK
 
 
 def secrets_in_url(text: str) -> list[str]:
@@ -81,8 +110,8 @@ def _users(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_user(text: str, scheme: str) -> bool:
     """Tell whether what stands between the scheme of a URL and an ``@`` is a user, with a password or without."""
-    if ":" not in text:  # Azure's container, and gs://anonymous@, are not users
-        return bool(text) and not _PATH.match(text) and not scheme.startswith("abfs") and text != "anonymous"
+    if ":" not in text:  # Azure's container is no user
+        return bool(text) and not _PATH.match(text) and not scheme.startswith("abfs") and text not in NO_USERS
     is_address = text.startswith("[")
     return (
         not is_address

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from rtrain.config.secrets.masked import mask_value, mask_word
 from rtrain.config.secrets.names import is_secret
 from rtrain.config.secrets.urls import secrets_in_url, without_secrets
 
@@ -168,3 +169,27 @@ def test_connection_strings(text):
 def test_honest_urls_stay_whole(url):
     assert without_secrets(url) == url
     assert secrets_in_url(url) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("https://me:${oc.env:TOK}@h/x", "https://me:${oc.env:TOK}@h/x"),
+        ("postgresql://me:${oc.env:DB_PASSWORD}@host:5432/db", "postgresql://me:${oc.env:DB_PASSWORD}@host:5432/db"),
+        ("https://${oc.env:TOK}@h/x", "https://${oc.env:TOK}@h/x"),
+        ("https://${oc.env:ME}:${oc.env:TOK}@h/x", "https://${oc.env:ME}:${oc.env:TOK}@h/x"),
+        ("https://me:${vars.tok}@h/x", "https://me:${vars.tok}@h/x"),
+        ("https://me:${oc.env:TOK,hunter2}@h", "https://me:${oc.env:TOK,***}@h"),
+        ("https://me:pre${oc.env:TOK}@h/x", "https://***@h/x"),
+        ("https://me:hunter2@h/x", "https://***@h/x"),
+        ("https://hunter2@h/x", "https://***@h/x"),
+        ("https://***@h/x", "https://***@h/x"),
+        ("https://a:b@h/x?token=c", "https://***@h/x?token=***"),
+        ("of https://a:b@h/x to http://c:d@i/y", "of https://***@h/x to http://***@i/y"),
+        ("s3://key:secret@bucket/x", "s3://bucket/x"),
+        ("gs://anonymous@bucket/x", "gs://anonymous@bucket/x"),
+    ],
+)
+def test_a_url_of_a_record_says_what_it_lacks_and_keeps_references(text, written):
+    assert mask_value("address", text) == written
+    assert written in mask_word(f"address='{text}'").replace("\\", "")

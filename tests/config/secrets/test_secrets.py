@@ -47,7 +47,7 @@ def test_the_record_masks_them(project):
     assert composed.resolved["vars"] == {
         "hf_token": "***",
         "nested": {"api_key": "***", "size": 3},
-        "url": "https://example.org/x",
+        "url": "https://***@example.org/x",
     }
     assert "s3cret" not in composed.yaml + " ".join(composed.overrides)
     assert composed.conf.vars["url"] == "https://me:s3cret@example.org/x"
