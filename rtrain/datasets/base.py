@@ -234,18 +234,27 @@ class IndexedSplit(Split):
             yield rows, self.inputs(rows), num_global
 
 
+def num_rows_of(columns: Columns) -> int:
+    """Return the number of rows.
+
+    Raises:
+        DatasetError: The columns differ in it.
+    """
+    counts = {name: len(values) for name, values in columns.items()}
+    if len(set(counts.values())) > 1:
+        there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
+        raise DatasetError(f"the columns of a split differ in their number of rows: {there}.", "Fix the source.")
+    return next(iter(counts.values()))
+
+
 class ResidentSplit(IndexedSplit):
     """A split held in memory by every worker, shuffled by a permutation that all workers agree on."""
 
     def __init__(self, columns: Columns) -> None:
         import numpy as np
 
+        self.num_rows = num_rows_of(columns)
         self.columns = {name: np.ascontiguousarray(values) for name, values in columns.items()}
-        counts = {name: len(values) for name, values in columns.items()}
-        self.num_rows = next(iter(counts.values()))
-        if len(set(counts.values())) > 1:
-            there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
-            raise DatasetError(f"the columns of a split differ in their number of rows: {there}.", "Fix the source.")
 
     def batches(self, plan: EpochPlan) -> Iterator[Batch]:
         for rows, num_global in self.indices(plan):

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
+from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
+
+COLUMNS = ("x", "y", "weight", "group", "base_margin")
+"""What rows in memory may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +41,14 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
     """Return the dataset of ``splits`` in memory, with statistics of ``train`` as ``conf.normalize`` says.
 
     Raises:
-        DatasetError: ``conf.normalize`` gives too few or too many numbers.
+        DatasetError: ``conf.normalize`` gives too few or too many numbers, or the columns don't fit ``content``.
     """
     x = splits["train"]["x"]
+    if content.feature_names and len(content.feature_names) != x.shape[1]:
+        message = f"the source names {len(content.feature_names)} features, and its rows have {x.shape[1]}."
+        raise DatasetError(message, "Fix the source.")
+    if other := {name for columns in splits.values() for name in columns} - set(COLUMNS):
+        raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
     statistics = given_statistics(conf.normalize, x.shape[1])
     if statistics is None:
         moments = Moments()

@@ -162,8 +162,14 @@ def scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.nd
 
     Raises:
         CheckpointError: They are not what the task needs.
+        PredictionError: Some rows have none.
     """
     scores = _scores_of(predictor, info, chunk)
+    if not isinstance(scores, np.ndarray) or len(scores) != len(chunk.x):
+        what = f"{len(scores):,} predictions" if isinstance(scores, np.ndarray) else f"a {type(scores).__name__}"
+        raise PredictionError(
+            f"the model returns {what} for {len(chunk.x):,} rows.", "predict(x) must return an array of as many rows."
+        )
     quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
     last = info.num_classes if info.task in CLASSES else len(quantiles) if len(quantiles) > 1 else None
     num_axes = 1 + (info.task in CLASSES or len(quantiles) > 1) + (info.task in PLACES)

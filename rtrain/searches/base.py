@@ -77,5 +77,6 @@ class Search(ABC):
 
         Args:
             point: A proposed point, or one chosen elsewhere.
-            values: For each goal, the value its trial reached; None if it failed, or was not tried.
+            values: For each goal, the value its trial reached; None if it failed, or was not tried: it is excluded, or
+                was tried before, whose result was told then.
         """

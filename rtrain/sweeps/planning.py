@@ -16,6 +16,7 @@ from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
+from rtrain.plugins import named_plugin
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.observer import SilentObserver
@@ -50,6 +51,7 @@ class Planner:
 
     def __init__(self, trials: Trials, search: Search, record: SweepRecord) -> None:
         self._trials, self._search, self._record = trials, search, record
+        self._name = type(search).__module__
         self._asked: set[str] = set()
         self._packed: dict[int, bytes] = {}
         """By number, trials that were composed: a few KB each, so that a thousand of them may wait."""
@@ -65,11 +67,18 @@ class Planner:
         Raises:
             ConfigError: Something is wrong with it.
         """
-        propose = self._ask_adaptive if self._search.adaptive else self._ask
+        ask = self._ask_adaptive if self._search.adaptive else self._ask
         for tries in range(MAX_TRIES if self._has_more else 0):
-            point = propose(tries)
+            with named_plugin(self._name, self._search):
+                point = ask(tries)
+                length = 0 if point is None else len(point)
             if point is None:
                 return None
+            if length != len(self._trials.axes):
+                raise ConfigError(
+                    f"the search {self._name} proposes {length} values for {len(self._trials.axes)} parameters.",
+                    "A point has a value for each of self.axes, in their order.",
+                )
             found = self._enroll(point)
             if found is not None:
                 return found

@@ -8,7 +8,8 @@ from typing import Any
 
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import PauseAt, Trials
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, ConfigError
+from rtrain.plugins import named_plugin
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint, read_record
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
@@ -114,7 +115,7 @@ class Judge:
         if self._scheduler is None:
             return None
         length = step if self._scheduler.conf.unit == "steps" else epoch
-        decision = self._scheduler.hear(trial.number, length, metrics[self._record.goals[0].metric])
+        decision = _decided(self._scheduler, trial.number, length, metrics[self._record.goals[0].metric])
         is_at_end = self._scheduler.longest is not None and length >= self._scheduler.longest
         return None if is_at_end and isinstance(decision, Stop) else decision
 
@@ -222,3 +223,20 @@ class Judge:
 def _as_read_back(metrics: Mapping[str, float | None]) -> dict[str, float]:
     """Return metrics with NaN for all that is not finite: files hold null for it, and a resumed sweep decides alike."""
     return {name: math.nan if one is None or not math.isfinite(one) else one for name, one in metrics.items()}
+
+
+def _decided(scheduler: Scheduler, trial: int, length: int, value: float) -> Stop | Pause | None:
+    """Return what a scheduler makes of a report.
+
+    Raises:
+        ConfigError: It is one of a package's and fails, or returns something that is no decision of its.
+    """
+    name = type(scheduler).__module__
+    with named_plugin(name, scheduler):
+        decision = scheduler.hear(trial, length, value)
+    if decision is None or isinstance(decision, Stop) or (isinstance(decision, Pause) and scheduler.pauses):
+        return decision
+    raise ConfigError(
+        f"the scheduler {name}: hear returned {decision!r}.",
+        "Return Stop(reason) or None; or Pause(), with pauses = True in its class.",
+    )

@@ -13,6 +13,7 @@ from typing import Any
 from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError
+from rtrain.plugins import named_plugin
 from rtrain.process.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import private_files
@@ -386,7 +387,8 @@ class Sweep:
 
     def _learn(self, trial: Trial) -> None:
         values = None if trial.status == Status.FAILED else trial.values
-        self._search.learn(trial.point, values)
+        with named_plugin(type(self._search).__module__, self._search):
+            self._search.learn(trial.point, values)
 
 
 @contextmanager

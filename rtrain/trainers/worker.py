@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from rtrain.config.run_conf import RunConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset
+from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.runs.events import Event, event_line
 from rtrain.runs.records import (
@@ -99,11 +101,12 @@ class Worker:
             values: What is not a number, as JSON can hold it.
 
         Raises:
-            TrainingError: It is longer than a line of ``events.jsonl`` may be.
+            TrainingError: It is longer than a line of ``events.jsonl`` may be, or step or epoch is no whole number.
         """
         if self.rank == 0:
             numbers = {self.redact(name): float(value) for name, value in metrics.items()}
-            event = Event.at(time.time(), step=step, epoch=epoch, metrics=numbers, values=values)
+            steps = {"step": _whole("step", step), "epoch": _whole("epoch", epoch)}
+            event = Event.at(time.time(), **steps, metrics=numbers, values=values)
             line = event_line(event)  # one that is too long fails here, where it is reported
             self.channel.send(event)
             self.checkpoints.unsaved.add(line)
@@ -161,6 +164,7 @@ class Worker:
         Raises:
             CheckpointError: This one, or the one before, can't be written.
         """
+        step, epoch = _whole("step", step), _whole("epoch", epoch)
         self.checkpoints.save(snapshot, step=step, epoch=epoch, metrics=metrics, score=score)
 
     def score(self, metrics: Mapping[str, float], default: str | None = None) -> dict[str, Any] | None:
@@ -202,3 +206,11 @@ class Worker:
     def elapsed_seconds(self) -> float:
         """Return the seconds since this worker started."""
         return time.monotonic() - self.started
+
+
+def _whole(name: str, number: Any) -> int:
+    """Return a number as an int: a framework may have it as a NumPy integer."""
+    try:
+        return operator.index(number)
+    except TypeError as error:
+        raise TrainingError(f"{name} must be a whole number, not {number!r}.") from error

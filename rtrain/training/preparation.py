@@ -188,7 +188,10 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
         starting.wait()
     recorded, typed = as_recorded(composed.of_run), with_typed(composed.typed)
     with masked_streams(composed.redact), recorded, typed, named_plugin(name, source):
-        return source.load(composed.conf.dataset)
+        found = source.load(composed.conf.dataset)
+    if not isinstance(found, Dataset):
+        raise ConfigError(f"the source {name}: load returned a {type(found).__name__}.", "Return an rtrain Dataset.")
+    return found
 
 
 def _load_several(composed: Composed, observer: Stages, starting: StartingCluster | None) -> Dataset:
@@ -248,7 +251,7 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         if not plugin.takes_any_checkpoint:
             plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
-    with masked_streams(composed.redact):
+    with masked_streams(composed.redact), named_plugin(trainer_name, plugin):
         return replace(job, notices=(*job.notices, *plugin.notices(job))), plugin
 
 

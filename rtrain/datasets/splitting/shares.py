@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from rtrain.datasets.base import Columns, take
+from rtrain.config.did_you_mean import there_are
+from rtrain.datasets.base import Columns, num_rows_of, take
 from rtrain.datasets.conf import SharesConf, SplitConf
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import DatasetError
@@ -152,6 +153,10 @@ def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool, 
     Raises:
         DatasetError: The shares make no sense, or a split has no row.
     """
+    if other := set(parts) - set(SPLITS):
+        raise DatasetError(f"the source returns a split '{min(other)}'.", there_are(SPLITS))
+    for part in parts.values():
+        num_rows_of(part)
     taken = shares(conf.split, parts)
     asked = {name: share for name, share in taken.items() if share}
     check_way(way, asked, parts)
