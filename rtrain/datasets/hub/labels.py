@@ -162,12 +162,17 @@ def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None) -> Any:
         known: What training called the classes, also where numbers have no names; None if they had none.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     label, table = conf.label, arrow_columns(part, part.column_names)
     if not known or label is None or label not in table.column_names or not _are_codes(table[label].type):
         return table
     names = pa.array(class_names(part.features[label]) or known, pa.string())
-    return _with_label(table, label, _taken(table[label].combine_chunks(), names))
+    codes = table[label].combine_chunks()
+    found = _taken(codes, names)
+    if not pa.types.is_nested(codes.type):  # a number beyond the names stays what it is, and -1 stands for no label
+        found = pc.if_else(pc.greater_equal(codes, len(names)), codes.cast(pa.string()), found)
+    return _with_label(table, label, found)
 
 
 def _are_codes(kind: pa.DataType) -> bool:

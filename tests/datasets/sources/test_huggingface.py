@@ -143,6 +143,20 @@ def test_new_rows_that_number_classes_in_another_way_are_known_by_name(load, ope
 
 
 @pytest.mark.parametrize("kind", ["table", "text", "image"])
+def test_new_rows_whose_numbers_are_those_of_no_class_keep_them(load, open_rows, tmp_path, kind):
+    keys = {} if kind == "table" else {"input": "x"}
+    path = save(tmp_path / "a", *rows_of(kind, [0, 1, 2] * 4, ["zebra", "ant", "cow"]))
+    trained = load("huggingface", path=path, split={"test": 0}, **keys)
+    columns, _ = rows_of(kind, [0, 7, -1, 2], ["zebra", "ant", "cow"])
+    path = save(tmp_path / "b", columns)
+    assert [str(one) for one in open_rows("huggingface", trained, path=path, **keys).kept["label"]] == [
+        *("zebra", "7", "None", "cow")
+    ]
+    with pytest.raises(DatasetError, match="row 2 has the label label='7'|row 3 has no label"):
+        open_rows("huggingface", trained, with_labels=True, path=path, **keys)
+
+
+@pytest.mark.parametrize("kind", ["table", "text", "image"])
 def test_splits_that_number_classes_in_another_way_are_known_by_name(load, tmp_path, kind):
     def part(*given):
         columns, kinds = rows_of(kind, *given)
