@@ -42,15 +42,21 @@ class ImageRows:
     classes: tuple[str, ...]
 
     def read(self, piece: tuple[str, ...], with_labels: bool = False) -> Iterator[RawChunk]:
-        """Yield the images of a piece; classes are known where each of them lies in the folder of one."""
+        """Yield the images of a piece.
+
+        Raises:
+            DatasetError: An image can't be read; or labels are asked for, and one lies in no folder of a class.
+        """
         import numpy as np
 
         x = self.reader.together(map(self.reader.image, piece), len(piece))
-        codes = [self._class(file) if with_labels else None for file in piece]
-        y = None if None in codes else np.asarray(codes, np.int64)
+        y = np.array([self._class(file) for file in piece], np.int64) if with_labels else None
         yield RawChunk(x, y, {"file": list(piece)})
 
-    def _class(self, file: str) -> int | None:
+    def _class(self, file: str) -> int:
         """Return the class whose folder is the nearest one around a file."""
-        names = (folder.name for folder in Path(file).parents)
-        return next((self.classes.index(name) for name in names if name in self.classes), None)
+        for folder in Path(file).parents:
+            if folder.name in self.classes:
+                return self.classes.index(folder.name)
+        known = f"{', '.join(self.classes[:10])}{', ...' if len(self.classes) > 10 else ''}"
+        raise DatasetError(f"{file} is in no folder of a class: it has no label.", f"Known classes: {known}")

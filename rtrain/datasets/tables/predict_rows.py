@@ -147,7 +147,12 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
     """Raise a DatasetError if a table has not the columns that a prediction needs; the label is not among them."""
     check_has(spec.inputs, schema, where, "the model takes")
     check_columns(spec.roles.base_margin, schema, where, "base_margin")
-    check_has(ids, schema, where, "dataset.ids keeps next to each prediction")
+    if missing := [name for name in ids if name not in schema.names]:
+        raise DatasetError(
+            f"{where}: there is no column '{missing[0]}', which dataset.ids keeps next to each prediction.",
+            "Name others, or keep every column that the model doesn't take: 'dataset.ids=[]'",
+        )
+    check_columns(ids, schema, where, "ids")
     several = [name for name, count in Counter(schema.names).items() if count > 1]
     if several and not ids:
         others = ",".join(name for name in schema.names if name not in (*several, *spec.inputs))

@@ -163,10 +163,10 @@ def test_images_to_predict_keep_their_names_and_order(load, tmp_path):
     write_digits(tmp_path / "data")
     dataset = load("images", path=str(tmp_path / "data"), channels=1, split={"test": 0})
 
-    def rows(path):
+    def rows(path, with_labels=True):
         conf = TypeAdapter(confs()["images"]).validate_python({"path": str(path)})
         reader = pickle.loads(pickle.dumps(load_source("images").open_rows(conf, dataset.encoding)))
-        return [chunk for piece in reader.pieces for chunk in reader.read(piece, with_labels=True)]
+        return [chunk for piece in reader.pieces for chunk in reader.read(piece, with_labels)]
 
     (chunk,) = rows(tmp_path / "data")
     np.testing.assert_array_equal(chunk.x, dataset.splits["train"].columns["x"])
@@ -175,5 +175,7 @@ def test_images_to_predict_keep_their_names_and_order(load, tmp_path):
     write_digits(tmp_path / "new", 1)
     (tmp_path / "new" / "digit-0" / "0000.png").rename(tmp_path / "new" / "x.png")
     for path in (tmp_path / "new", tmp_path / "new" / "x.png", tmp_path / "new" / "*.png"):
-        (chunk,) = rows(path)
+        (chunk,) = rows(path, with_labels=False)
         assert (chunk.x.shape, chunk.y) == ((1, 1, 12, 10), None)
+        with pytest.raises(DatasetError, match=r"x\.png is in no folder of a class(.|\n)*Known classes: digit-0"):
+            rows(path)
