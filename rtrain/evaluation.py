@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,11 @@ from rtrain.prediction.columns import columns_of
 from rtrain.prediction.own_rows import measured
 from rtrain.prediction.raw_labels import Labelled, coded
 from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
+from rtrain.trainers.loops.loss_kinds import is_cross_entropy
 from rtrain.trainers.loops.ranking_metrics import Ranking
 from rtrain.trainers.trained import BoundsLosses, ColumnsPredictor, Predictor, QuantileModel, RankingModel, TextModel
+
+log = logging.getLogger(__name__)
 
 LEAST_PROBABILITY = 1e-16
 """What smaller probabilities count as in a loss, unless the predictor says it; as in XGBoost."""
@@ -59,13 +63,18 @@ def measure(
         raise ConfigError("there are no rows to evaluate.")
     num_rows, trained_on = sum(count for count, _ in found), num_trained_on(opened, chosen)
     tell_of_trained_on(trained_on, num_rows)
+    metrics = metrics_of(opened.info, [part for _, part in found])
+    if "loss" in metrics and not is_cross_entropy(getattr(opened.model.trained.conf, "loss", None)):
+        log.warning(
+            "loss is the cross entropy of the predictions, and not the loss that the run reported: trainer.loss"
+        )
     return Evaluation(
         checkpoint=str(opened.model.trained.folder),
         dataset=opened.dataset,
         split=chosen,
         num_rows=num_rows,
         num_trained_on=trained_on,
-        metrics=metrics_of(opened.info, [part for _, part in found]),
+        metrics=metrics,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from rtrain.config.did_you_mean import plain, to_try
@@ -19,6 +22,14 @@ OF_CLASSES = frozenset(
     }
 )
 """Names without ``_`` and ``loss``, in small letters: ``CrossEntropyLoss`` and ``cross_entropy`` are one."""
+CROSS_ENTROPY = frozenset(
+    {
+        *("crossentropy", "sparsecategoricalcrossentropy"),
+        *("softmaxcrossentropywithintegerlabels", "safesoftmaxcrossentropywithintegerlabels"),
+    }
+)
+SAME_LOSS = frozenset({"_target_", "reduction", "from_logits"})
+"""Arguments that leave a loss what it is."""
 OF_PROBABILITIES = frozenset(
     {
         *("bce", "bcewithlogits", "binarycrossentropy", "binarycrossentropywithlogits", "binaryfocalcrossentropy"),
@@ -34,6 +45,18 @@ OF_NUMBERS = frozenset(
 )
 RANGES = ((OF_PROBABILITIES, 0.0, "from 0 to 1"), (OF_SIGNS, -1.0, "-1 or 1"))
 """Losses that numbers fit whose smallest is not below this, and whose largest is not above 1."""
+
+
+def is_cross_entropy(node: Mapping[str, Any] | None) -> bool:
+    """Return whether the loss of a classification is cross entropy, without weights of classes, smoothing and the like.
+
+    Args:
+        node: The section ``trainer.loss``; None: the default.
+    """
+    if node is None:
+        return True
+    name = plain(str(node.get("_target_")).rpartition(".")[2]).removesuffix("loss")
+    return name in CROSS_ENTROPY and {key for key, value in node.items() if value} <= SAME_LOSS
 
 
 def check_loss_kind(target: str, job: Job, *, of_numbers: str, of_classes: str) -> None:

@@ -152,7 +152,7 @@ def test_new_rows_whose_numbers_are_those_of_no_class_keep_them(load, open_rows,
     assert [str(one) for one in open_rows("huggingface", trained, path=path, **keys).kept["label"]] == [
         *("zebra", "7", "None", "cow")
     ]
-    with pytest.raises(DatasetError, match="row 2 has the label label='7'|row 3 has no label"):
+    with pytest.raises(DatasetError, match=r"row 2 has the label label='7'|row 3 has no label"):
         open_rows("huggingface", trained, with_labels=True, path=path, **keys)
 
 

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rtrain import evaluate, fit
 from rtrain.cli.app import run as rtrain
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.loss_kinds import check_loss_kind, is_cross_entropy
 from rtrain.trainers.registry import confs
 
 HOMES = [home for conf in confs().values() for home in getattr(conf, "homes", {}).get("loss", ())]
@@ -101,3 +102,33 @@ def test_each_trainer_refuses_it_and_what_it_proposes_works(config, loss, tmp_pa
     assert "is for classes, but sklearn is for regression" in told
     attempt = told.rpartition("try: ")[2].partition("\n")[0]
     assert rtrain([*shlex.split(attempt)[1:], "trainer.max_epochs=1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "plain"),
+    [
+        (None, True),
+        ({"_target_": "torch.nn.CrossEntropyLoss"}, True),
+        ({"_target_": "torch.nn.CrossEntropyLoss", "label_smoothing": 0.0, "weight": None}, True),
+        ({"_target_": "torch.nn.functional.cross_entropy", "reduction": "none"}, True),
+        ({"_target_": "keras.losses.SparseCategoricalCrossentropy", "from_logits": True}, True),
+        ({"_target_": "optax.softmax_cross_entropy_with_integer_labels"}, True),
+        ({"_target_": "torch.nn.CrossEntropyLoss", "label_smoothing": 0.3}, False),
+        ({"_target_": "torch.nn.CrossEntropyLoss", "weight": [1.0, 2.0]}, False),
+        ({"_target_": "torch.nn.MultiMarginLoss"}, False),
+        ({"_target_": "my_project.losses.Focal"}, False),
+    ],
+    ids=str,
+)
+def test_what_is_cross_entropy_and_nothing_else(loss, plain):
+    assert is_cross_entropy(loss) == plain
+
+
+@pytest.mark.parametrize("words", [[], ["trainer.loss.label_smoothing=0.3"]])
+def test_an_evaluation_says_where_its_loss_is_another_one_than_the_runs(words, tmp_path, caplog):
+    words = [*("num_workers=0", "dataset.limit=200", "max_epochs=1", "loss=cross_entropy"), *words]
+    run = fit("mlp", [*words, f"run.root_dir={tmp_path}"])
+    found = evaluate(run.path, split="val")["loss"]
+    told = [record.getMessage() for record in caplog.records if "trainer.loss" in record.getMessage()]
+    same = found == pytest.approx(run.metrics["val/loss"], rel=1e-4)
+    assert (same, len(told)) == ((False, 1) if len(words) > 4 else (True, 0))
