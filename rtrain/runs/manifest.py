@@ -12,12 +12,12 @@ from shlex import quote
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
-from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import MANIFEST, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.status import Status
 
 SCHEMA_VERSION = 1
-FILE_NAME = "manifest.json"
+FILE_NAME = MANIFEST
 CONFIG_NAME = "config.yaml"
 """Of the config from which a run is resumed."""
 

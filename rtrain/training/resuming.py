@@ -27,7 +27,7 @@ from rtrain.storage.fetching import StoredRun
 from rtrain.text.printable import printable
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import BASE, NOT_BASE
-from rtrain.trainers.registry import trainer_of
+from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.trainers.trained import refuse_pickles, wrote_files
 from rtrain.training.local_copy import bring, catch_up, in_store, is_ahead, is_worked_on
 
@@ -71,6 +71,14 @@ class Resumption:
     strange: frozenset[str] = frozenset()
     """Names of its checkpoints whose files another account may have written, if they are not trusted."""
 
+    @property
+    def how_to_begin_again(self) -> str:
+        """How to start a new run, with the weights of this one if its trainer can: the end of a hint."""
+        trainer = self.manifest.config["trainer"]
+        if has_own_loop(trainer) or not trainer_of(trainer).can_init:
+            return "start a new run."
+        return f"start a new run from its weights: run.init_from={self.run_dir}"
+
     def check_data(self, info: DatasetInfo | None, may_differ: bool = False) -> str | None:
         """Compare the rows; return a notice if they differ and may.
 
@@ -86,7 +94,7 @@ class Resumption:
         for name in (name for name in same if name in before):  # older manifests know less
             was, is_now = _plain(before[name]), _plain(now.get(name))
             if not _alike(was, is_now):
-                hint = f"Start a new run from its weights: run.init_from={self.run_dir}"
+                hint = f"Use the rows of then, or {self.how_to_begin_again}"
                 if name == "memory":
                     hint = f"Read it as before: dataset.memory={was}"
                 what = f"{name} was {was}, and is {is_now}"
@@ -100,7 +108,7 @@ class Resumption:
         if not may_differ:
             raise ConfigError(
                 f"{self.run_dir} can't be resumed: the {what} of {now['name']} have changed since the run started.",
-                f"To allow this: run.resume_data=changed. To start with its weights: run.init_from={self.run_dir}",
+                f"To allow this: run.resume_data=changed. Or {self.how_to_begin_again}",
             )
         return f"the {what} have changed since the run started (run.resume_data=changed)"
 
@@ -227,9 +235,7 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
         if set(wrong) <= set(SCHEDULED_BY):
             why = f"can't be made longer or shorter, because {_schedule(resumption)} depends on its length:"
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
-        own = resumption.manifest.config["trainer"].get("train_loop") is not None
-        weights = "" if own else f" from its weights: run.init_from={resumption.run_dir}"
-        hint = f"Keep the old value, or start a new run{weights or '.'}"
+        hint = f"Keep the old value, or {resumption.how_to_begin_again}"
         raise ConfigError(f"{resumption.run_dir} {why}\n{lines}", hint)
     return resumption
 

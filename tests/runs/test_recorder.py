@@ -10,6 +10,7 @@ from rtrain.errors import RunDirError
 from rtrain.runs import logs
 from rtrain.runs.checkpoints import checkpoint_dir, checkpoints_dir, write_checkpoint
 from rtrain.runs.events import Event
+from rtrain.runs.filesystem.files import unwritable
 from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.logs import MOST_OPEN
 from rtrain.runs.observer import SilentObserver
@@ -52,6 +53,16 @@ def test_an_error_of_the_run_directory_names_it(tmp_path, monkeypatch):
     with pytest.raises(RunDirError, match=str(tmp_path)):
         recorder.accept(METRICS)
     recorder.close()
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_a_folder_that_can_not_be_written_is_to_be_resumed_only_if_it_is_a_run(tmp_path, is_run):
+    if is_run:
+        make_manifest().write(tmp_path)
+    error = unwritable(tmp_path, OSError(28, "No space left on device"))
+    assert "No space left" in error.message
+    assert (f"rtrain resume {tmp_path}" in error.hint) == is_run
+    assert "run.root_dir" in error.hint
 
 
 def test_a_name_has_its_newest_value_alone_whether_that_is_a_number_or_not(tmp_path):

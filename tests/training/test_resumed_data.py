@@ -92,7 +92,11 @@ OTHERS: dict[str, Any] = {
 
 def resumption(**changes):
     stored = json.loads(json.dumps({**asdict(INFO), **changes}))
-    return Resumption(run_dir=Path("runs/x"), manifest=make_manifest(dataset=stored), changed={})
+    return Resumption(
+        run_dir=Path("runs/x"),
+        manifest=make_manifest(dataset=stored, config={"trainer": {"type": "torch"}}),
+        changed={},
+    )
 
 
 def test_every_fact_of_a_dataset_has_its_place():

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from safetensors.torch import load_file
@@ -15,6 +16,8 @@ from rtrain.errors import ConfigError
 from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.run import Run
+from rtrain.trainers.registry import load_trainer, packages
+from rtrain.training.resuming import Resumption
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
 STEPS_PER_EPOCH = 20
@@ -131,6 +134,15 @@ def test_what_the_checkpoint_depends_on_can_not_be_changed(begun, override):
     assert override.partition("=")[0].rpartition(".")[2] in str(raised.value)
     assert f"run.init_from={begun.path}" in str(raised.value)
     assert Run.load(begun.path).manifest == before, "the run was touched"
+
+
+@pytest.mark.parametrize("trainer", sorted(packages()))
+def test_a_new_run_gets_the_weights_only_where_its_trainer_takes_them(trainer, tmp_path):
+    manifest = SimpleNamespace(config={"trainer": {"type": trainer, "train_loop": None}})
+    said = Resumption(run_dir=tmp_path, manifest=manifest, changed={}).how_to_begin_again
+    assert ("run.init_from" in said) == load_trainer(trainer, None).can_init
+    manifest.config["trainer"]["train_loop"] = "mine:train"
+    assert "run.init_from" not in Resumption(run_dir=tmp_path, manifest=manifest, changed={}).how_to_begin_again
 
 
 def test_other_data_are_refused(begun):

@@ -18,6 +18,8 @@ from rtrain.errors import RunDirError, StrangeFileError
 from rtrain.runs.filesystem.plain_files import open_inside
 
 BLOCK_BYTES = 1 << 20
+MANIFEST = "manifest.json"
+"""In a run directory: what makes it one."""
 
 
 @contextmanager
@@ -103,7 +105,7 @@ def unwritable(run_dir: Path, error: OSError, hint: str | None = None) -> RunDir
 
 def _how_to_train(run_dir: Path) -> str:
     hint = "Choose another folder for runs: run.root_dir=..."
-    if run_dir.exists():
+    if (run_dir / MANIFEST).exists():
         again = f"rtrain resume {quote(str(run_dir))}"
         hint = f"When it can be written again: {again}. For new runs, set another run.root_dir."
     return hint
