@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
@@ -14,6 +15,8 @@ from typing import Any
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.allow_list import stands_before
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError, first_line
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Confs(Mapping[str, type]):
 
     def __init__(self, names: Collection[str], load: Callable[[str], type]) -> None:
         self._names, self._load = names, load
+        self._broken: set[str] = set()
 
     def __getitem__(self, name: str) -> type:
         if name not in self._names:
@@ -57,6 +61,23 @@ class Confs(Mapping[str, type]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
+
+    def items(self) -> ItemsView[str, type]:
+        """Return those that can be imported: a broken plugin is an error where it is asked for."""
+        return {name: conf for name in self._names if (conf := self._found(name)) is not None}.items()
+
+    def values(self) -> ValuesView[type]:
+        """Return those that can be imported."""
+        return dict(self.items()).values()
+
+    def _found(self, name: str) -> type | None:
+        if name not in self._broken:
+            try:
+                return self[name]
+            except ConfigError as error:
+                self._broken.add(name)
+                log.info("%s", error.message)
+        return None
 
     def __len__(self) -> int:
         return len(self._names)

@@ -1,5 +1,8 @@
 """What trainer plugins and dataset sources share."""
 
+import json
+import os
+import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -142,6 +145,61 @@ BROKEN = {
     "syntax": "def\n",
     "raises": "raise ValueError('x')\n",
 }
+
+
+GROUPS = ("trainers", "datasets", "searches", "schedulers", "loggers")
+WRONG = {
+    "lrr=0.1": "there is no key 'lrr'",
+    "run.nam=x": "there is no key 'run.nam'",
+    "trainer.num_boost_round=-1": "must be at least 1",
+    "dataset.limit=x": "must be a whole number",
+    "dataset=foo": "there is no 'foo'",
+    "sweep.num=3": "there is no key 'sweep.num'",
+    "run.loggers=foo": "there is no logger 'foo'",
+}
+
+
+@pytest.fixture
+def broken_site(tmp_path, monkeypatch):
+    """Return a folder for ``PYTHONPATH`` with a package whose plugins of each group can't be imported."""
+    folder = tmp_path / "site" / "broken-0.1.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
+    points = "".join(f"[rtrain.{group}]\nbroken_{group} = no_such_module.x\n" for group in GROUPS)
+    (folder / "entry_points.txt").write_text(points)
+    return str(folder.parent)
+
+
+def test_broken_plugins_of_all_groups_hide_no_mistake_and_stop_no_command(broken_site):
+    code = f"""
+import json
+from rtrain.cli.app import run
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+
+found = {{}}
+for word in {[*WRONG, "trainer=broken_trainers", "dataset.limit=9"]!r}:
+    try:
+        with Session("xgboost", ["num_workers=0", word], schemas()) as session:
+            session.check()
+    except ConfigError as error:
+        found[word] = str(error)
+print(json.dumps(found))
+raise SystemExit(run(["schema"]))
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([broken_site, str(Path(__file__).parents[1])])}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.partition("\n")[0])
+    assert "the plugin 'broken_trainers' can't be imported" in found.pop("trainer=broken_trainers")
+    assert found.keys() == WRONG.keys()
+    for word, said in WRONG.items():
+        assert said in found[word]
+        assert "no_such_module" not in found[word]
+    schema = done.stdout.partition("\n")[2]
+    assert '"xgboost"' in schema
+    assert "broken" not in schema
 
 
 @pytest.mark.parametrize("code", BROKEN.values(), ids=BROKEN)

@@ -54,7 +54,7 @@ def all_keys(schemas: Schemas) -> AllKeys:
     """Return all keys, and the options of the built-in configs and of those in the current folder."""
     confs = {f"{group}:{name}": conf for group in OF_PLUGINS for name, conf in schemas.group(group).items()}
     names, made = definitions_of({**confs, "": RtrainConf})
-    plugins = {group: list(schemas.group(group)) for group in OF_PLUGINS}
+    plugins = {group: [name for name, _ in schemas.group(group).items()] for group in OF_PLUGINS}
     for name in plugins["sweep"]:
         kinds = [ref("sweep/scheduler"), named(plugins["sweep/scheduler"]), NULL]
         _replace(made[names[f"sweep:{name}"]]["properties"]["scheduler"], {"anyOf": kinds})
