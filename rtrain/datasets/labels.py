@@ -369,3 +369,13 @@ def class_name(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else str(value)
+
+
+def trained_classes(encoding: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the classes of training are called; none of a regression.
+
+    Args:
+        encoding: ``Dataset.encoding``, which may have names for numbers of classes.
+    """
+    names, classes = encoding.get("label_names"), encoding["classes"] or ()
+    return tuple(names[int(one)] for one in classes) if names else tuple(map(class_name, classes))

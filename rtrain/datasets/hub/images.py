@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.arrays.load import Arrays, Names, load_arrays, targets
 from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
-from rtrain.datasets.base import Columns, Dataset, RawChunk, check_kind
+from rtrain.datasets.base import Columns, Dataset, RawChunk
 from rtrain.datasets.hub.files import arrow_column, why_resident
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS
 from rtrain.datasets.images.decoded import DecodedSplit, ImageReader
 from rtrain.datasets.images.load import image_memory
 from rtrain.datasets.images.pixels import named
+from rtrain.datasets.images.predict_rows import trained_form
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn
 from rtrain.datasets.on_disk.mapped_split import CHUNK_BYTES, MappedSplit
@@ -115,7 +116,7 @@ class HubImageRows:
         x, y = images.all_pixels(range(first, end), self.reader), None
         kept = {name: table[name][first:end] for name in table.column_names}
         if with_labels and self.label in kept:
-            known = Labels.stored(self.encoding["label"], self.encoding)
+            known = Labels.stored(self.label, self.encoding)
             y = targets(Arrays(where=images.where, x=x, y=kept[self.label].to_numpy()), known, first)
         yield RawChunk(x, y, kept)
 
@@ -179,10 +180,10 @@ def open_hub_images(
     Raises:
         DatasetError: The model was trained on other rows than images.
     """
-    shape = tuple(encoding.get("input_shape", ()))
-    check_kind(len(shape) == 3, "images")
+    channels, size = trained_form(encoding)
     images = [_images(part, column, conf.path) for part in parts.values()]
-    reader = ImageReader(shape[1], shape[2], shape[0], encoding.get("image_size") != ORIGINAL)
+    height, width = size or (1, 1)
+    reader = ImageReader(height, width, channels, size is not None)
     pieces = [
         (number, first, min(first + PIECE_ROWS, len(part)))
         for number, part in enumerate(parts.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import iter_modules
@@ -140,6 +140,7 @@ class Huggingface(Source):
 
     def open_rows(self, conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all splits of the data set, whatever they are called; labels may be missing."""
+        from rtrain.datasets.labels import trained_classes
         from rtrain.datasets.tables.column_roles import refuse_table_keys
 
         parts = _parts(conf)
@@ -148,10 +149,12 @@ class Huggingface(Source):
         kind = _kind(next(iter(parts.values())), conf)
         names = encoding.get("label_names")
         if names:
-            encoding = {**encoding, "classes": [names[int(one)] for one in encoding["classes"]]}
+            encoding = {**encoding, "classes": list(trained_classes(encoding))}
+        elif "channels" in encoding:  # of training on folders of images, which are named as classes
+            names = encoding["classes"]
         if kind == "image":
             refuse_table_keys(conf, "images")
-            return _image_rows(parts, conf, encoding)
+            return _image_rows(parts, conf, encoding, names)
         tables = {split: named_labels(part, conf, names) for split, part in parts.items()}
         if kind == "text":
             from rtrain.datasets.texts.predict_rows import open_text_tables
@@ -279,10 +282,11 @@ def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     return load_hub_images(parts, _image_column(parts["train"], conf), labels, conf)
 
 
-def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader:
+def _image_rows(
+    parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mapping[str, Any], names: Sequence[str] | None
+) -> RowReader:
     from rtrain.datasets.hub.images import open_hub_images
 
-    names = encoding.get("label_names")
     others = {split: named_labels(_without_images(part), conf, names) for split, part in parts.items()}
     return open_hub_images(parts, _image_column(next(iter(parts.values())), conf), others, conf, encoding)
 
