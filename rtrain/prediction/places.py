@@ -1,4 +1,4 @@
-"""Where results may be written: nothing that is there is lost, and nothing that is read is replaced."""
+"""Where results may be written: no file is lost, and none that is read is replaced."""
 
 from __future__ import annotations
 

@@ -78,5 +78,5 @@ class Search(ABC):
         Args:
             point: A proposed point, or one chosen elsewhere.
             values: For each goal, the value its trial reached; None if it failed, or was not tried: it is excluded, or
-                was tried before, whose result was told then.
+                was tried before, and its result passed on then.
         """

@@ -229,7 +229,7 @@ def _decided(scheduler: Scheduler, trial: int, length: int, value: float) -> Sto
     """Return what a scheduler makes of a report.
 
     Raises:
-        ConfigError: It is one of a package's and fails, or returns something that is no decision of its.
+        ConfigError: It is one of a package's and fails, or returns anything but a decision that it may take.
     """
     name = type(scheduler).__module__
     with named_plugin(name, scheduler):
@@ -237,6 +237,6 @@ def _decided(scheduler: Scheduler, trial: int, length: int, value: float) -> Sto
     if decision is None or isinstance(decision, Stop) or (isinstance(decision, Pause) and scheduler.pauses):
         return decision
     raise ConfigError(
-        f"the scheduler {name}: hear returned {decision!r}.",
+        f"the scheduler {name} returned {decision!r} for a report.",
         "Return Stop(reason) or None; or Pause(), with pauses = True in its class.",
     )

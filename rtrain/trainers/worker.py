@@ -101,7 +101,7 @@ class Worker:
             values: What is not a number, as JSON can hold it.
 
         Raises:
-            TrainingError: It is longer than a line of ``events.jsonl`` may be, or step or epoch is no whole number.
+            TrainingError: It is longer than a line of ``events.jsonl`` may be, or step or epoch is not a whole number.
         """
         if self.rank == 0:
             numbers = {self.redact(name): float(value) for name, value in metrics.items()}

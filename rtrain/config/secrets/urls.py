@@ -40,7 +40,7 @@ def masked_urls(text: str, shown: Callable[[str], str]) -> str:
 
     Args:
         text: The text.
-        shown: Returns a user or a password as it may be written, empty if it is no reference.
+        shown: Returns a user or a password as it may be written, empty unless it is a reference.
     """
     for start, end in reversed(list(_users(text))):
         if _STORE.search(text, 0, start):
@@ -110,7 +110,7 @@ def _users(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_user(text: str, scheme: str) -> bool:
     """Tell whether what stands between the scheme of a URL and an ``@`` is a user, with a password or without."""
-    if ":" not in text:  # Azure's container is no user
+    if ":" not in text:  # Azure's container is not a user
         return bool(text) and not _PATH.match(text) and not scheme.startswith("abfs") and text not in NO_USERS
     is_address = text.startswith("[")
     return (

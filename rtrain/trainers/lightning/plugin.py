@@ -49,7 +49,7 @@ class Plugin(TrainerPlugin):
 
     def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
         """Compare columns and classes with those that the weights were learned for."""
-        from rtrain.trainers.loops.same_places import check_same_places
+        from rtrain.trainers.loops.epochs.same_places import check_same_places
 
         check_same_places(job, wrote)
 

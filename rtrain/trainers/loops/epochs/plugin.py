@@ -21,7 +21,7 @@ class EpochsPlugin(TrainerPlugin):
 
     def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
         """Compare columns and classes with those that the weights were learned for."""
-        from rtrain.trainers.loops.same_places import check_num_classes, check_same_places
+        from rtrain.trainers.loops.epochs.same_places import check_num_classes, check_same_places
 
         check_same_places(job, wrote)
         check_num_classes(job, wrote)

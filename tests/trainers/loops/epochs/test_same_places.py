@@ -10,7 +10,7 @@ import pytest
 import rtrain
 from rtrain.errors import ConfigError
 from rtrain.testing.small_data import small_dataset
-from rtrain.trainers.loops.same_places import check_same_places
+from rtrain.trainers.loops.epochs.same_places import check_same_places
 from rtrain.trainers.registry import load_trainer
 
 INFO = replace(

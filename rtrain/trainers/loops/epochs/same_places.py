@@ -15,7 +15,7 @@ MOST_NAMES = 20
 def check_same_places(job: Job, wrote: CheckpointMetadata) -> None:
     """Refuse columns, categories and classes that stand elsewhere than where ``run.init_from`` learned them.
 
-    Those that it didn't know are taken: a model may go on with other data.
+    Those that it didn't know are accepted: a model may learn from other data.
 
     Raises:
         ConfigError: One of them has moved: the model would take it for another one.
