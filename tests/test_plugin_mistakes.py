@@ -46,6 +46,8 @@ def test_a_source_whose_rows_do_not_fit_together(parts, message):
     [
         ({"x": X, "y": Y}, ("a", "b"), "names 2 features, and its rows have 3"),
         ({"x": X, "y": Y, "wieght": np.ones(20)}, (), "a column 'wieght'"),
+        ({"x": X, "y": Y, "weight": np.linspace(-1, 1, 20)}, (), r"a row of the split 'train' weighs -1\.0"),
+        ({"x": X, "y": Y, "weight": np.where(Y, np.nan, 1)}, (), "a row of the split 'train' weighs nan"),
     ],
 )
 def test_a_source_whose_rows_do_not_fit_its_words(columns, names, message):

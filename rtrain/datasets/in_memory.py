@@ -49,6 +49,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         raise DatasetError(message, "Fix the source.")
     if other := {name for columns in splits.values() for name in columns} - set(COLUMNS):
         raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
+    _check_weights(splits)
     statistics = given_statistics(conf.normalize, x.shape[1])
     if statistics is None:
         moments = Moments()
@@ -73,6 +74,14 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         std=statistics[1],
     )
     return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()})
+
+
+def _check_weights(splits: Mapping[str, Columns]) -> None:
+    for name, columns in splits.items():
+        weight = columns.get("weight")
+        wrong = () if weight is None else weight[~(weight >= 0)]
+        if len(wrong):
+            raise DatasetError(f"a row of the split '{name}' weighs {wrong[0]}.", "A weight must be 0 or more.")
 
 
 def _missing(splits: Mapping[str, Columns], names: Sequence[str]) -> tuple[str, ...]:

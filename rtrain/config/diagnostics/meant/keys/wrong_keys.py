@@ -217,9 +217,8 @@ class WrongKeys:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
         typed = place.command[place.index]
         if self._users_own(key, place) is not None:
-            sign = (
-                "++" if "--multirun" in place.command else "+"
-            )  # other values may be no mappings, to which + can't add
+            # Other values of a sweep may be something else than mappings, and + can't add those.
+            sign = "++" if "--multirun" in place.command else "+"
             return Diagnostic(no_key(key, None), place, None, command_with(place, f"{sign}{typed.lstrip('+')}"))
         if (attempt := self.chosen_by_name(place)) is not None:
             return Diagnostic(no_key(key, None), place, None, attempt)
