@@ -79,8 +79,8 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
 def _check_weights(splits: Mapping[str, Columns]) -> None:
     for name, columns in splits.items():
         weight = columns.get("weight")
-        wrong = () if weight is None else weight[~(weight >= 0)]
-        if len(wrong):
+        wrong = [] if weight is None else weight[~(weight >= 0)].tolist()
+        if wrong:
             raise DatasetError(f"a row of the split '{name}' weighs {wrong[0]}.", "A weight must be 0 or more.")
 
 
