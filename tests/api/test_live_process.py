@@ -145,6 +145,10 @@ def test_a_misspelled_option_is_told_from_a_key(run, function):
         with pytest.raises(ConfigError) as caught:
             getattr(rtrain, function)(first, **{option[:-2] + option[-1]: True})
         assert f"did you mean: {option}=True" in str(caught.value)
+    given = OPTIONS[function][0]
+    with pytest.raises(ConfigError) as caught:
+        getattr(rtrain, function)(first, **{f"{given}s": 5})
+    assert f"did you mean: {given}=" not in str(caught.value)
 
 
 @pytest.mark.parametrize("function", OPTIONS)

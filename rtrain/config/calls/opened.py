@@ -64,7 +64,7 @@ def _misspelled_option(error: RtrainError, short: Mapping[str, Any], function: s
     """Return what to write for a keyword that is not a config key, but close to the name of an option."""
     for name, value in short.items():
         is_wrong = error.message.startswith((f"there is no key '{name}'", f"{name}="))
-        option = closest(name, OPTIONS[function]) if is_wrong else None
+        option = closest(name, OPTIONS[function][1:]) if is_wrong else None  # the first one was given
         if option is not None:
             return f"  {did_you_mean(f'{option}={value!r}')}"
     return None
