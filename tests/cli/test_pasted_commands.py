@@ -63,6 +63,7 @@ def test_what_rebuilds_a_sweep(folder):
 
 
 def test_what_resumes_a_run_that_could_not_be_written(folder):
+    (folder / "manifest.json").touch()
     text = str(unwritable(folder, OSError(28, "No space left on device")))
     assert words_of(text.partition(". For new runs")[0], "rtrain resume") == ["rtrain", "resume", str(folder)]
 
