@@ -12,9 +12,12 @@ FUNCTIONS = ["choice(1,2)", "range(1,3)", "interval(0,1)", "tag(a,choice(1,2))",
 AROUND = ["{},0.3", "0.3,{}", "choice(0.3,{})", "shuffle(choice(0.3,{}))", "[{}]", "[3],[1,{}]", "{{a: {}}}", "[[{}]]"]
 
 
+KEYS = [*(("trainer.model.hidden", one) for one in AROUND)]
+KEYS += [(key, one) for key in ("+trainer.loss.new", "sweep.params.lr") for one in ("{},0.3", "[{}]")]
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("key", ["trainer.model.hidden", "+trainer.loss.new", "sweep.params.lr"])
+@pytest.mark.parametrize(("key", "around"), KEYS)
 def test_what_can_vary_only_a_whole_value(around, function, key):
     word = f"{key}={around.format(function)}"
     with pytest.raises(ConfigError) as failed, Session("mlp", [word], schemas()) as session:
