@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.images.orientation import is_upright
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -34,12 +36,14 @@ def decode_jpeg(content: str | bytes, size: tuple[int, int] | None, channels: in
     from PIL import Image
 
     try:
+        if not is_upright(data):
+            return None
         height, width, kind, _ = reader.decode_jpeg_header(data)
         times = 1 if size is None else min(height // size[0], width // size[1])
         if kind not in PLAIN or times >= REDUCED or height * width > (Image.MAX_IMAGE_PIXELS or 0):
             return None
         found: np.ndarray = reader.decode_jpeg(data, COLORS[channels])
-    except ValueError:  # broken: Pillow says how
+    except (ValueError, OSError, SyntaxError):  # broken: Pillow says how
         return None
     return found[..., 0] if channels == 1 else found
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.images.jpeg import decode_jpeg
+from rtrain.datasets.images.orientation import SIDEWAYS, UPRIGHT, orientation
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
     Raises:
         DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
     """
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     with named(where):
         found = decode_jpeg(content, size, channels)
@@ -37,8 +38,11 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
             fits = size in (None, found.shape[:2])
             return _channels_first(found) if fits else _values(Image.fromarray(found), size)
         with _opened(content) as image:
-            image.draft(_mode(channels), image.size if size is None else size[::-1])
-            return pixels(image, size, channels, where)
+            turned = orientation(image)
+            stored = image.size if size is None else size if turned in SIDEWAYS else size[::-1]
+            image.draft(_mode(channels), stored)
+            upright = image if turned == UPRIGHT else ImageOps.exif_transpose(image)
+            return pixels(upright, size, channels, where)
 
 
 def pixels(image: Image, size: tuple[int, int] | None, channels: int, where: str) -> np.ndarray:
@@ -74,13 +78,14 @@ def _channels_first(values: np.ndarray) -> np.ndarray:
 
 
 def image_size(content: str | bytes, where: str) -> tuple[int, int]:
-    """Return height and width of an image.
+    """Return height and width of an image, upright.
 
     Raises:
         DatasetError: It is none.
     """
     with named(where), _opened(content) as image:
-        return image.height, image.width
+        is_sideways = orientation(image) in SIDEWAYS and image.format != "TIFF"  # whose size Pillow has turned already
+        return image.size if is_sideways else (image.height, image.width)
 
 
 def _bytes(image: Image, where: str) -> Image:

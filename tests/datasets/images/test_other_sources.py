@@ -6,6 +6,7 @@ import datasets
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.ExifTags import Base
 from pydantic import TypeAdapter
 
 from rtrain.datasets.registry import confs, load_source
@@ -16,16 +17,19 @@ NAMES = ("ant", "zebra")
 
 @pytest.fixture
 def places(tmp_path):
-    """The same images, of two classes and several sizes, as each source has them."""
+    """The same images, of two classes, several sizes and all orientations, as each source has them."""
     rng = np.random.default_rng(0)
-    images = [Image.fromarray(rng.integers(0, 256, (6 + n % 3, 8, 3), dtype=np.uint8)) for n in range(12)]
-    labels = [n // 6 for n in range(12)]
-    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+    files, labels = [], [n // 6 for n in range(12)]
+    for number, label in enumerate(labels):
         folder = tmp_path / "folders" / NAMES[label]
         folder.mkdir(parents=True, exist_ok=True)
-        image.save(folder / f"{number:02}.png")
+        turned = Image.Exif()
+        turned[Base.Orientation] = 1 + number % 8
+        image = Image.fromarray(rng.integers(0, 256, (6 + number % 3, 8, 3), dtype=np.uint8))
+        image.save(folder / f"{number:02}.png", exif=turned)
+        files.append({"bytes": (folder / f"{number:02}.png").read_bytes(), "path": None})
     kinds = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=list(NAMES))})
-    made = datasets.Dataset.from_dict({"image": images, "label": labels}, features=kinds)
+    made = datasets.Dataset.from_dict({"image": files, "label": labels}, features=kinds)
     datasets.DatasetDict({"train": made}).save_to_disk(str(tmp_path / "hub"))
     return {"images": tmp_path / "folders", "huggingface": tmp_path / "hub"}
 
