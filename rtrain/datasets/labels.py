@@ -276,9 +276,9 @@ class LabelScan:
         if self._text and mostly_numbers(self._values):
             message = f"{self._text}, but almost all other labels are numbers."
             raise DatasetError(message, "Correct the value, or treat each text as a class: dataset.task=classification")
-        sign = numbers_but_for(self._values) if self._text else None
-        if sign:
-            message = f"{self._text}: without '{sign}', almost all labels are numbers."
+        signs = numbers_but_for(self._values) if self._text else ""
+        if signs:
+            message = f"{self._text}: without {signs}, almost all labels are numbers."
             hint = f"{how_to_write_numbers(self._values)}, or treat each text as a class: dataset.task=classification"
             raise DatasetError(message, hint[0].upper() + hint[1:])
         if self._may_be_numbers and not self._text:

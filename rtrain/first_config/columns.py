@@ -92,17 +92,19 @@ def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Colum
     texts = sorted(map(str, different.to_pylist()))
     shown = ", ".join(map(_shown, texts[:MOST_SHOWN])) + (", ..." if len(texts) > MOST_SHOWN else "")
     holds = f"{len(texts)} texts: {shown}"
+    signs = numbers_but_for(texts)
+    note = f"would be numbers without {signs}" if signs else ""
+    if signs and 2 * len(texts) > num_rows and num_rows >= MANY_ROWS:
+        return Column(name, holds, missing, LEFT_OUT, note)
     if len(texts) == num_rows - missing and num_rows >= MANY_ROWS:
         return Column(name, holds, missing, NAME, "all values differ")
     if 2 * len(texts) > num_rows and num_rows >= MANY_ROWS:
         return Column(name, holds, missing, LEFT_OUT, "almost all differ")
     if mostly_numbers(texts):
         wrong = next((one for one in texts if not is_number(one)), None)
-        note = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
-        return Column(name, holds, missing, LEFT_OUT, note)
-    sign = numbers_but_for(texts)
+        why = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
+        return Column(name, holds, missing, LEFT_OUT, why)
     marks = [json.dumps(text, ensure_ascii=False) for text in texts if is_mark(text)]
-    note = f"would be numbers without '{sign}'" if sign else ""
     note = note or (f"to take it as missing: na_values: [{', '.join(marks)}]" if marks else "")
     return Column(name, holds, missing, FEATURE, note)
 

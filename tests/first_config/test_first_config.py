@@ -213,3 +213,12 @@ def test_what_it_cannot_do_is_told_and_nothing_is_written(capsys, words, said):
     assert run(["init", *words]) == 2
     assert said in capsys.readouterr().err
     assert not list(Path().glob("*.y*ml"))
+
+
+@pytest.mark.parametrize("written", ["${:,}.00", "{:,}", "€ {}", "{} EUR", "{}%"])
+def test_amounts_are_left_out_with_what_keeps_them_from_being_numbers(written, capsys):
+    rows = {"x": np.arange(150.0), "amount": [written.format(10_000 + 7 * n) for n in range(150)], "y": [0, 1] * 75}
+    assert run(["init", "--dataset", write(rows, "csv"), "--label", "y", "--output", "made.yaml"]) == 0
+    assert "amount" not in Path("made.yaml").read_text().partition("ids:")[2].partition("\n")[0]
+    told = capsys.readouterr()
+    assert "would be numbers without" in told.out + told.err + Path("made.yaml").read_text()

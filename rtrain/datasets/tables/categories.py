@@ -27,6 +27,8 @@ NUMBERS_SHARE = 0.9
 
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?([eE][+-]?\d+)?\s*")
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})*\s*")
+_MONEY = re.compile(r"[\s,$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN)\b")
+"""What amounts of money are written with: currencies, and signs between thousands."""
 SIGNS = (",", "%", "$", " ")
 """Signs that people write numbers with and that readers don't accept."""
 
@@ -276,9 +278,15 @@ def mostly_numbers(texts: Collection[Any]) -> bool:
     return numbers > 0 and numbers >= NUMBERS_SHARE * len(texts)
 
 
-def numbers_but_for(texts: Collection[str]) -> str | None:
-    """Return the sign that keeps numbers from being read, as in ``1,5``, ``12%`` or ``$3``; None if there is none."""
-    return next((sign for sign in SIGNS if mostly_numbers({text.replace(sign, "") for text in texts})), None)
+def numbers_but_for(texts: Collection[str]) -> str:
+    """Return what keeps numbers from being read, quoted, as in ``1,5`` or ``$8,520.00``; empty if nothing does."""
+    for sign in SIGNS:
+        if mostly_numbers({text.replace(sign, "") for text in texts}):
+            return f"'{sign}'"
+    if not mostly_numbers({_MONEY.sub("", text) for text in texts}):
+        return ""
+    found = dict.fromkeys(sign for text in sorted(texts) for sign in _MONEY.findall(text) if sign.strip())
+    return " and ".join(f"'{sign}'" for sign in found)
 
 
 def have_decimal_commas(texts: Collection[str]) -> bool:

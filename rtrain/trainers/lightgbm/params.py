@@ -197,14 +197,20 @@ def _takes(conf: Conf, info: DatasetInfo, given: Mapping[str, Any]) -> bool:
     return True
 
 
+SAMPLED = 400
+"""Rows that metrics are asked with: some have to be left in the share of them that a tree is grown on."""
+
+
 def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]:
     """Return LightGBM's metrics under the names that it reports, ``l1`` for ``mean_absolute_error`` say."""
     # Of a regression what any objective takes: positive, and a probability.
-    labels = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(max(2, info.num_classes or 0))
+    kinds = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(max(2, info.num_classes or 0))
+    times = max(1, SAMPLED // len(kinds))
+    labels = np.tile(kinds, times)
     data = lightgbm.Dataset(
         np.zeros((len(labels), math.prod(info.input_shape))),
         label=labels,
-        group=[len(labels)] if info.task == "ranking" else None,
+        group=[len(kinds)] * times if info.task == "ranking" else None,
         init_score=np.zeros(len(labels)) if "base_margin" in info.columns and not info.num_classes else None,
         categorical_feature=[info.feature_names.index(name) for name in info.categories],
         params=dict(params),

@@ -29,8 +29,13 @@ def predict_rows(estimator: Any, x: np.ndarray, num_classes: int | None) -> np.n
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Return whether a classifier gives probabilities."""
-    return hasattr(estimator, "predict_proba")
+    """Return whether a classifier gives probabilities, and predicts the likeliest class: some decide in another way."""
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+    from sklearn.neighbors import NearestCentroid
+
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    decides_otherwise = isinstance(last, FixedThresholdClassifier | TunedThresholdClassifierCV | NearestCentroid)
+    return hasattr(estimator, "predict_proba") and not decides_otherwise
 
 
 class Sums:

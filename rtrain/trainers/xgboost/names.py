@@ -16,7 +16,7 @@ NOT_IN_THE_MODEL = (
     *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
     *("eta", "gamma", "lambda", "alpha", "tree_method", "updater", "seed_per_iteration", "max_cached_hist_node"),
     *("interaction_constraints", "monotone_constraints", "extmem_single_page", "use_rmm", "ndcg_exp_gain"),
-    *("aft_loss_distribution", "aft_loss_distribution_scale"),
+    *("aft_loss_distribution", "aft_loss_distribution_scale", "top_k"),
 )
 """Parameters that a model's own description leaves out or calls by another name."""
 OF_A_MODEL = ("name", "num_feature", "num_target", "specified_updater", "updater_seq")

@@ -1,5 +1,6 @@
 """LightGBM through rtrain: the trees of LightGBM alone, resumed as if never interrupted."""
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -15,9 +16,10 @@ from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.small_data import streamed
+from rtrain.testing.small_data import small_dataset, streamed
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.lightgbm.params import _reported_metrics
 from rtrain.trainers.lightgbm.plugin import Plugin
 from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
 
@@ -121,6 +123,39 @@ def test_a_stream_goes_on_to_the_same_trees(tmp_path):
     dataset = real_dataset("breast_cancer")
     splits = {name: streamed(split.columns, piece_rows=50) for name, split in dataset.splits.items()}
     assert_goes_on(tmp_path, Dataset(dataset.info, splits), {"num_leaves": 7}, cuts=(6,))
+
+
+SAMPLING = [
+    {"bagging_fraction": 0.05, "bagging_freq": 1},
+    {"subsample": 0.3, "subsample_freq": 1},
+    {"pos_bagging_fraction": 0.2, "neg_bagging_fraction": 0.9, "bagging_freq": 1},
+    {"boosting": "rf", "bagging_fraction": 0.3, "bagging_freq": 1},
+    {"data_sample_strategy": "goss", "top_rate": 0.1, "other_rate": 0.1},
+    {"bagging_by_query": True, "bagging_fraction": 0.2, "bagging_freq": 1},
+]
+
+
+OBJECTIVES = {"two": "binary", "three": "multiclass", "ranking": "lambdarank", "regression": "l2"}
+OF_ONE = {"pos_bagging_fraction": "two", "bagging_by_query": "ranking"}
+"""What LightGBM has for one of them."""
+
+
+@pytest.mark.parametrize(
+    ("task", "sampling"),
+    [
+        (task, one)
+        for task in OBJECTIVES
+        for one in SAMPLING
+        if all(task == OF_ONE[name] for name in one if name in OF_ONE)
+    ],
+    ids=str,
+)
+def test_small_shares_of_the_rows_are_accepted(task, sampling):
+    kinds = {"two": 2, "three": 3}.get(task)
+    of_classes = small_dataset(task="regression" if kinds is None else "classification", shape=(4,)).info
+    info = replace(of_classes, task=task if kinds is None else "classification", num_classes=kinds)
+    params = {"objective": OBJECTIVES[task], "verbosity": -1, **({"num_class": 3} if task == "three" else {})}
+    assert _reported_metrics({**params, **sampling}, info)
 
 
 @pytest.mark.parametrize("more", [{}, {"objective": "rank_xendcg"}, {"bagging_by_query": True}], ids=str)
