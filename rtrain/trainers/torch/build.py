@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import SCHEDULE_LENGTHS
 from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset
 from rtrain.trainers.loops.monitor import Monitor
@@ -97,8 +99,26 @@ def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, 
     found = {}
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
+        _refuse_binary(str(node["_target_"]), info, where)
         found[name] = builder.build(fill_from_dataset(node, info, where), where)
     return found
+
+
+def _refuse_binary(target: str, info: DatasetInfo, where: str) -> None:
+    """Refuse a metric of torchmetrics that takes a probability for each row, where models give a number for each class.
+
+    Raises:
+        TargetError: Names the one that takes these.
+    """
+    package, _, name = target.rpartition(".")
+    if package.startswith("torchmetrics") and name.startswith("Binary") and info.task == "classification":
+        other = f"Multiclass{name.removeprefix('Binary')}"
+        is_there = hasattr(import_module(package), other)
+        raise TargetError(
+            where,
+            f"{name} takes one probability for each row, and the model gives a number for each class",
+            to_try(f"'{where}={{_target_: {package}.{other}, num_classes: auto}}'") if is_there else None,
+        )
 
 
 def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, builder: Builder) -> Optimizer:

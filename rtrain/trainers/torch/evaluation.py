@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -109,9 +110,12 @@ class Evaluator:
             value = _as_number(metric.compute(), name)
             metric.reset()
             if value.numel() != 1:
+                averages = "average" in inspect.signature(type(metric)).parameters
                 raise TrainingError(
                     f"trainer.metrics.{name} returns {value.numel()} numbers, not one.",
-                    to_try(f"trainer.metrics.{name}.average=macro"),
+                    to_try(f"trainer.metrics.{name}.average=macro")
+                    if averages
+                    else "Choose a metric that is one number.",
                 )
             found[name] = float(value)
         return found

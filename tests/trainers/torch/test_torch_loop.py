@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torchmetrics
 from exactness import assert_same_contents
 from torch_runs import (
     EXACT,
@@ -22,10 +23,12 @@ from torch_runs import (
 )
 
 from rtrain.config.run_conf import FailureConf
+from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, ResidentSplit, Split
-from rtrain.errors import TrainingError
+from rtrain.errors import TargetError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import streamed, with_infinite_row
+from rtrain.trainers.torch.build import build_metrics
 from rtrain.trainers.torch.loop import train
 
 DROPOUT = {**MLP, "dropout": 0.5}
@@ -259,8 +262,25 @@ def test_torchmetrics_are_reported(tmp_path):
 
 def test_a_metric_of_several_numbers_is_refused(tmp_path):
     node = {"_target_": "torchmetrics.classification.MulticlassF1Score", "num_classes": "auto", "average": None}
-    with pytest.raises(TrainingError, match="returns 3 numbers"):
+    with pytest.raises(TrainingError, match="returns 3 numbers") as refused:
         fit(tmp_path, make_conf(metrics={"f1": node}))
+    assert "trainer.metrics.f1.average=macro" in refused.value.hint
+    node = {"_target_": "torchmetrics.classification.MulticlassConfusionMatrix", "num_classes": "auto"}
+    with pytest.raises(TrainingError, match="returns 9 numbers") as refused:
+        fit(tmp_path / "other", make_conf(metrics={"cm": node}))
+    assert "average" not in refused.value.hint
+
+
+BINARY = sorted(name for name in dir(torchmetrics.classification) if name.startswith("Binary"))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_metric_of_one_probability_is_refused_with_the_one_of_classes(name):
+    conf = make_conf(metrics={"m": {"_target_": f"torchmetrics.classification.{name}"}})
+    with pytest.raises(TargetError, match="one probability for each row") as refused:
+        build_metrics(conf, small_dataset().info, Builder())
+    other = f"Multiclass{name.removeprefix('Binary')}"
+    assert (other in (refused.value.hint or "")) == hasattr(torchmetrics.classification, other)
 
 
 def test_a_metric_that_gives_no_number_is_named(tmp_path, monkeypatch):
