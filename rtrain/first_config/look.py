@@ -73,6 +73,8 @@ def look_at(path: str, label: str | None) -> TableLook:
     check_columns([label], schema, path, "label")
     check_columns(list(dict.fromkeys(names)), schema, path, "features")
     table = reading.read(file, names)
+    if not table.num_rows:
+        raise DatasetError(f"{path} has no rows: there is nothing to learn from.", "Name another file.")
     splits, unlabelled = _beside(path, names, label, reading)
     return TableLook(
         path=path,

@@ -222,3 +222,10 @@ def test_amounts_are_left_out_with_what_keeps_them_from_being_numbers(written, c
     assert "amount" not in Path("made.yaml").read_text().partition("ids:")[2].partition("\n")[0]
     told = capsys.readouterr()
     assert "would be numbers without" in told.out + told.err + Path("made.yaml").read_text()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "tsv"])
+def test_a_table_without_rows_is_told_so(ending, capsys):
+    path = write({"x": np.zeros(0), "y": np.zeros(0)}, ending)
+    assert run(["init", "--dataset", path, "--label", "y"]) == 2
+    assert f"{path} has no rows" in capsys.readouterr().err
