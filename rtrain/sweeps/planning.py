@@ -303,8 +303,8 @@ class Checks:
         return replace(plan, tried=_decisive(plan.composed) in self._tried)
 
     def _check_job(self, composed: Composed) -> tuple[Job, TrainerPlugin]:
+        decisive = _decisive(composed)  # before the checks: they put a checkpoint in the place of run.init_from
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
-        decisive = _decisive(composed)
         if decisive not in self._tried:
             try_job(job, plugin)
             self._tried.add(decisive)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import ExitStack
 
 import pytest
 
+import rtrain
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.runs.observer import SilentObserver
@@ -30,7 +32,7 @@ def tried(monkeypatch, tmp_path):
 
 
 def check(*words):
-    """Check all trials of a grid, and return what a trial is told that was."""
+    """Check all trials of a grid, and return what a trial is told that was packed before, as those of a sweep are."""
     with ExitStack() as stack:
         session = stack.enter_context(Session("mlp", [*WORDS, *words], schemas()))
         trials = session.trials()
@@ -38,9 +40,10 @@ def check(*words):
         checks = Checks(Data(SilentObserver(), cluster), cluster, trials.command, lambda text: None)
         search = grid.Search(trials.conf, trials.axes, [])
         plans = [trials.plan(number, search.propose(number)) for number in range(search.num_trials)]
+        packed = [pickle.dumps(plan) for plan in plans]
         for plan in plans:
             checks.check(plan.composed)
-        return [checks.marked(plan).tried for plan in plans]
+        return [checks.marked(pickle.loads(one)).tried for one in packed]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,13 @@ def check(*words):
 def test_a_step_is_taken_once_for_trials_that_differ_in_rates(tried, axes, steps):
     assert all(check(*axes))
     assert len(tried) == steps
+
+
+def test_trials_that_begin_with_the_weights_of_a_run_are_tried_once(tried, tmp_path):
+    run = rtrain.fit("mlp", [*WORDS, f"run.root_dir={tmp_path}/runs"])
+    tried.clear()
+    assert all(check(f"run.init_from={run.path}", "seed=1,2"))
+    assert len(tried) == 1
 
 
 def test_an_optimizer_of_the_users_takes_a_step_with_each_rate(tried, tmp_path):
