@@ -94,12 +94,10 @@ def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Colum
     holds = f"{len(texts)} texts: {shown}"
     signs = numbers_but_for(texts)
     note = f"would be numbers without {signs}" if signs else ""
-    if signs and 2 * len(texts) > num_rows and num_rows >= MANY_ROWS:
-        return Column(name, holds, missing, LEFT_OUT, note)
-    if len(texts) == num_rows - missing and num_rows >= MANY_ROWS:
-        return Column(name, holds, missing, NAME, "all values differ")
-    if 2 * len(texts) > num_rows and num_rows >= MANY_ROWS:
-        return Column(name, holds, missing, LEFT_OUT, "almost all differ")
+    if 2 * len(texts) > num_rows >= MANY_ROWS:
+        if not signs and len(texts) == num_rows - missing:
+            return Column(name, holds, missing, NAME, "all values differ")
+        return Column(name, holds, missing, LEFT_OUT, note or "almost all differ")
     if mostly_numbers(texts):
         wrong = next((one for one in texts if not is_number(one)), None)
         why = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"

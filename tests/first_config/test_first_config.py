@@ -229,3 +229,12 @@ def test_a_table_without_rows_is_told_so(ending, capsys):
     path = write({"x": np.zeros(0), "y": np.zeros(0)}, ending)
     assert run(["init", "--dataset", path, "--label", "y"]) == 2
     assert f"{path} has no rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [150, 60])
+def test_texts_of_digits_are_no_amounts(count, capsys):
+    digits = [str(10_000 + n % count) for n in range(150)]
+    path = write({"x": np.arange(150.0), "code": digits, "y": [0, 1] * 75}, "parquet")
+    assert run(["init", "--dataset", path, "--label", "y", "--output", "made.yaml"]) == 0
+    told = capsys.readouterr()
+    assert "would be numbers" not in told.out + told.err + Path("made.yaml").read_text()

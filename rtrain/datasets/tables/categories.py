@@ -281,11 +281,11 @@ def mostly_numbers(texts: Collection[Any]) -> bool:
 def numbers_but_for(texts: Collection[str]) -> str:
     """Return what keeps numbers from being read, quoted, as in ``1,5`` or ``$8,520.00``; empty if nothing does."""
     for sign in SIGNS:
-        if mostly_numbers({text.replace(sign, "") for text in texts}):
+        if any(sign in text for text in texts) and mostly_numbers({text.replace(sign, "") for text in texts}):
             return f"'{sign}'"
-    if not mostly_numbers({_MONEY.sub("", text) for text in texts}):
-        return ""
     found = dict.fromkeys(sign for text in sorted(texts) for sign in _MONEY.findall(text) if sign.strip())
+    if not found or not mostly_numbers({_MONEY.sub("", text) for text in texts}):
+        return ""
     return " and ".join(f"'{sign}'" for sign in found)
 
 
