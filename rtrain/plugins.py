@@ -64,11 +64,14 @@ class Confs(Mapping[str, type]):
 
     def items(self) -> ItemsView[str, type]:
         """Return those that can be imported: a broken plugin is an error where it is asked for."""
-        return {name: conf for name in self._names if (conf := self._found(name)) is not None}.items()
+        return self._importable().items()
 
     def values(self) -> ValuesView[type]:
         """Return those that can be imported."""
-        return dict(self.items()).values()
+        return self._importable().values()
+
+    def _importable(self) -> dict[str, type]:
+        return {name: conf for name in self._names if (conf := self._found(name)) is not None}
 
     def _found(self, name: str) -> type | None:
         if name not in self._broken:

@@ -235,11 +235,7 @@ class IndexedSplit(Split):
 
 
 def num_rows_of(columns: Columns) -> int:
-    """Return the number of rows.
-
-    Raises:
-        DatasetError: The columns differ in it.
-    """
+    """Return the number of rows; raise a DatasetError if the columns differ in it."""
     counts = {name: len(values) for name, values in columns.items()}
     if len(set(counts.values())) > 1:
         there = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
@@ -269,8 +265,7 @@ class ResidentSplit(IndexedSplit):
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield one contiguous part, as views: nothing is copied."""
-        low, high = map(self._border, share_of(self.num_rows, rank, world_size))
-        yield take(self.columns, slice(low, high))
+        yield take(self.columns, slice(*map(self._border, share_of(self.num_rows, rank, world_size))))
 
     def _border(self, row: int) -> int:
         """Return the first row at or after ``row`` that begins a group; ``row`` itself where there are no groups."""

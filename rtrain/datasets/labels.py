@@ -100,7 +100,7 @@ class Labels:
             raise DatasetError(
                 f"{where}: row {first_row + row + 1} has the label {self.column}={values[row].as_py()!r}, "
                 "which is in no row of the train files.",
-                f"Known classes: {', '.join(self.class_names[:10])}{', ...' if len(self.class_names) > 10 else ''}",
+                known_classes(self.class_names),
             )
         return np.asarray(codes.cast(pa.int64()))
 
@@ -369,6 +369,11 @@ def class_name(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else str(value)
+
+
+def known_classes(names: Sequence[str]) -> str:
+    """Return the line of an error that lists the classes of training, the first ones of many."""
+    return f"Known classes: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
 
 
 def trained_classes(encoding: Mapping[str, Any]) -> tuple[str, ...]:

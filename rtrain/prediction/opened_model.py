@@ -113,12 +113,12 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     Raises:
         ConfigError: A prediction doesn't follow one.
     """
+    _refuse_two_places(overrides)
     found = {}
     for one in expand(overrides):
         word, key = overrides[one.origin], one.key.replace("/", ".")
         if _is_data(word):
             key = "dataset.path"
-            _refuse_two_places([one for one in overrides if _is_data(one) or one.startswith(f"{key}=")])
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL) and key != BASE:
             message = f"{word}: predictions use only dataset.*, scaling.* and cluster.*."
             raise ConfigError(
@@ -128,13 +128,14 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _refuse_two_places(words: Sequence[str]) -> None:
+def _refuse_two_places(overrides: Sequence[str]) -> None:
     """Refuse several names of data, of which only the last would be read.
 
     Raises:
         ConfigError: Names them, and the pattern that matches them all, if there is one.
     """
-    if len(words) < 2:
+    words = [one for one in overrides if _is_data(one) or one.startswith("dataset.path=")]
+    if len(words) < 2 or not any(map(_is_data, words)):
         return
     folder, ending = Path(words[0]).parent, Path(words[0]).suffix
     is_pattern = {Path(one) for one in words} == set(folder.glob(f"*{ending}"))

@@ -69,9 +69,11 @@ def check_not_read(output: Path, dataset: Mapping[str, Any]) -> None:
         dataset: Its keys.
     """
     final, named = output.resolve(), dataset.get("path")
+    if not final.exists():
+        return
     may_be_read = dataset.get("type") in (kind_of(final.name), "text")
     for text in named.values() if isinstance(named, Mapping) else [named]:
-        if not isinstance(text, str) or is_url(text) or not final.exists():
+        if not isinstance(text, str) or is_url(text):
             continue
         place = Path(text).expanduser()
         for one in files_at(text, ()) if is_glob(text) and not place.exists() else [place]:

@@ -40,6 +40,12 @@ def command(request: Request, *more: str) -> str:
     return shlex.join([*(mask_word(word) for word in request.command), *more])
 
 
+def adding_word(place: CliWord) -> str:
+    """Return the wrong word as one that adds names to a mapping; + can't set what else a sweep may try, null say."""
+    sign = "++" if "--multirun" in place.command else "+"
+    return f"{sign}{place.command[place.index].lstrip('+')}"
+
+
 def command_with(place: CliWord, *new: str, without: str = "") -> str:
     """Return the user's command with ``new`` words in place of the wrong one, or without it, and without another."""
     words = list(place.command)

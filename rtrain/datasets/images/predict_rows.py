@@ -13,7 +13,7 @@ from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, ImagesConf
 from rtrain.datasets.images.decoded import ImageReader
 from rtrain.datasets.images.load import images_below
 from rtrain.datasets.images.pixels import image_size
-from rtrain.datasets.labels import trained_classes
+from rtrain.datasets.labels import known_classes, trained_classes
 from rtrain.datasets.remote import is_glob
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
@@ -80,5 +80,4 @@ class ImageRows:
         for folder in Path(file).parents:
             if folder.name in self.classes:
                 return self.classes.index(folder.name)
-        known = f"{', '.join(self.classes[:10])}{', ...' if len(self.classes) > 10 else ''}"
-        raise DatasetError(f"{file} is in no folder of a class: it has no label.", f"Known classes: {known}")
+        raise DatasetError(f"{file} is in no folder of a class: it has no label.", known_classes(self.classes))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK_ROWS = 20_000
-READ_ONLY = {"stream_results": True, "postgresql_readonly": True}
 
 
 @dataclass(kw_only=True)
@@ -123,7 +122,7 @@ def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
     is_table, shown = len(query.split()) == 1, " ".join(query.split())[:200]
     statement = f"SELECT * FROM {query}" if is_table else query  # a query is the user's own, as any SQL client takes it
     try:
-        with engine.connect().execution_options(**READ_ONLY) as connection:
+        with engine.connect().execution_options(stream_results=True, postgresql_readonly=True) as connection:
             if engine.dialect.name == "sqlite":  # whose driver begins no transaction for DROP TABLE
                 connection.exec_driver_sql("BEGIN")
             found = connection.execute(sqlalchemy.text(statement), dict(arguments))

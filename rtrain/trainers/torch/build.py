@@ -99,6 +99,7 @@ def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, 
     found = {}
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
+        builder.locate(str(node["_target_"]), f"{where}._target_")
         _refuse_binary(str(node["_target_"]), info, where)
         found[name] = builder.build(fill_from_dataset(node, info, where), where)
     return found
@@ -107,11 +108,16 @@ def build_metrics(conf: Conf, info: DatasetInfo, builder: Builder) -> dict[str, 
 def _refuse_binary(target: str, info: DatasetInfo, where: str) -> None:
     """Refuse a metric of torchmetrics that takes a probability for each row, where models give a number for each class.
 
+    Args:
+        target: What has been found to be there, and may be used.
+        info: The dataset.
+        where: The key.
+
     Raises:
         TargetError: Names the one that takes these.
     """
     package, _, name = target.rpartition(".")
-    if package.startswith("torchmetrics") and name.startswith("Binary") and info.task == "classification":
+    if f"{package}.".startswith("torchmetrics.") and name.startswith("Binary") and info.task == "classification":
         other = f"Multiclass{name.removeprefix('Binary')}"
         is_there = hasattr(import_module(package), other)
         raise TargetError(

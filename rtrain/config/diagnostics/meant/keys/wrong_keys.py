@@ -14,7 +14,7 @@ from omegaconf import DictConfig, ListConfig
 from rtrain.config.compose.aliases import CHOOSABLE, KEYS, expand_key, split_word
 from rtrain.config.compose.nodes import full_key
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
+from rtrain.config.diagnostics.diagnostic import Diagnostic, adding_word, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.composition import Composition
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
@@ -217,9 +217,7 @@ class WrongKeys:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
         typed = place.command[place.index]
         if self._users_own(key, place) is not None:
-            # Other values of a sweep may be something else than mappings, and + can't add those.
-            sign = "++" if "--multirun" in place.command else "+"
-            return Diagnostic(no_key(key, None), place, None, command_with(place, f"{sign}{typed.lstrip('+')}"))
+            return Diagnostic(no_key(key, None), place, None, command_with(place, adding_word(place)))
         if (attempt := self.chosen_by_name(place)) is not None:
             return Diagnostic(no_key(key, None), place, None, attempt)
         found = self._in_a_file(key, place, owner)
