@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import isfunction
 from pathlib import Path
 from typing import Any, Literal
 
+from rtrain.config.did_you_mean import alike, nearest_or_all
 from rtrain.errors import ConfigError
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.runs.events import Event
@@ -69,8 +71,28 @@ class Callback:
         """Called when the run is over, however it ended. An exception here is a notice."""
 
 
-def check_on_error(where: str, node: Mapping[str, Any], value: Any) -> None:
-    """Refuse a callback whose ``on_error`` is none there is; ``where`` is its key, ``node`` its config."""
-    if value not in ON_ERROR:
-        what = f"{where}: {node['_target_']} has on_error={value!r}"
+def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: type, on_error: Any) -> None:
+    """Refuse a callback whose ``on_error`` is none there is, or with a method that is a misspelling of a called one.
+
+    Args:
+        where: Its key.
+        node: Its config.
+        kind: Its class.
+        contract: The class whose methods are called: ``Callback``, ``WorkerCallback``.
+        on_error: What it has.
+    """
+    if on_error not in ON_ERROR:
+        what = f"{where}: {node['_target_']} has on_error={on_error!r}"
         raise ConfigError(f"{what}, not one of {', '.join(ON_ERROR)}.")
+    called = _public_methods(contract)
+    own = [name for base in kind.__mro__ if issubclass(base, contract) for name in _public_methods(base)]
+    for name in own:
+        if name not in called and (name.startswith("on_") or alike(name, called)):
+            raise ConfigError(
+                f"{where}: nothing calls the method {name} of {node['_target_']}.",
+                f"{nearest_or_all(name, called)}\nA method for your own use begins with _.",
+            )
+
+
+def _public_methods(kind: type) -> list[str]:
+    return [name for name, value in vars(kind).items() if isfunction(value) and not name.startswith("_")]

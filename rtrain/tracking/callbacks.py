@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rtrain.callbacks import ON_ERROR, Callback, FailedAttempt, SavedCheckpoint, check_on_error
+from rtrain.callbacks import Callback, FailedAttempt, SavedCheckpoint, check_callback
 from rtrain.config.targets.builder import Builder
 from rtrain.config.targets.importing import raised_at
 from rtrain.errors import ConfigError, TrainingError, first_line
@@ -41,9 +41,10 @@ def check_run_callbacks(nodes: Sequence[Any], builder: Builder) -> None:
         where = f"{KEY}.{index}"
         builder.check_node(node, where)
         kind = builder.locate(node["_target_"], f"{where}._target_")
-        if isinstance(kind, type) and not issubclass(kind, Callback):
-            raise _no_callback(where, node)
-        check_on_error(where, node, node.get("on_error", getattr(kind, "on_error", ON_ERROR[0])))
+        if isinstance(kind, type):
+            if not issubclass(kind, Callback):
+                raise _no_callback(where, node)
+            check_callback(where, node, kind, Callback, node.get("on_error", kind.on_error))
 
 
 def make_callbacks(nodes: Sequence[Any], builder: Builder) -> list[Callback]:
@@ -57,7 +58,7 @@ def make_callbacks(nodes: Sequence[Any], builder: Builder) -> list[Callback]:
         made = builder.build(node, f"{KEY}.{index}")
         if not isinstance(made, Callback):
             raise _no_callback(f"{KEY}.{index}", node)
-        check_on_error(f"{KEY}.{index}", node, made.on_error)
+        check_callback(f"{KEY}.{index}", node, type(made), Callback, made.on_error)
         found.append(made)
     return found
 

@@ -55,6 +55,18 @@ class Watch(rtrain.Callback):
 
 class Other:
     pass
+
+
+class Checkpoints(rtrain.Callback):
+    def checkpoints(self, checkpoint): ...
+
+
+class OnEvaluate(rtrain.Callback):
+    def on_evaluate(self, event): ...
+
+
+class OnStart(rtrain.Callback):
+    def on_start(self, run): ...
 """
 WORD = "run.callbacks=[{_target_: watch.Watch}]"
 
@@ -164,6 +176,9 @@ def test_each_trial_has_its_own_callbacks():
         ("{_target_: subprocess.Popen, args: [ls]}", "allow"),
         ("watch.Watch", "_target_"),
         ("{_target_: watch.Watch, on_error: wran}", "fail, warn"),
+        ("{_target_: watch.Checkpoints}", "did you mean: checkpoint"),
+        ("{_target_: watch.OnEvaluate}", "did you mean: evaluated"),
+        ("{_target_: watch.OnStart}", "did you mean: started"),
     ],
 )
 def test_what_is_no_callback_is_refused_before_anything_is_written(node, said, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.callbacks import Callback, check_on_error
+from rtrain.callbacks import Callback, check_callback
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.callbacks.base import WorkerCallback
@@ -34,7 +34,7 @@ def build_callbacks(nodes: Sequence[Any], builder: Builder, kinds: tuple[Any, ..
         if not isinstance(made, kinds):
             raise _no_callback(where, node, type(made))
         if isinstance(made, WorkerCallback):
-            check_on_error(where, node, made.on_error)
+            check_callback(where, node, type(made), WorkerCallback, made.on_error)
         found.append(made)
     return found
 
@@ -62,7 +62,7 @@ def check_trainer_callbacks(
         if isinstance(kind, type) and not issubclass(kind, kinds):
             raise _no_callback(where, node, kind)
         if isinstance(kind, type) and issubclass(kind, WorkerCallback):
-            check_on_error(where, node, node.get("on_error", kind.on_error))
+            check_callback(where, node, kind, WorkerCallback, node.get("on_error", kind.on_error))
         found.append((where, node["_target_"], kind))
     return found
 

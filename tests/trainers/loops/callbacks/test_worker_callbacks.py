@@ -193,12 +193,32 @@ WRONG = {
     "seen_on_workers.Wach": "Watch",
     "seen_on_workers.Watch, fails_inn: x": "fails_in",
     "seen_on_workers.Watch, on_error: ignore": "fail, warn",
+    "misspelt.EpochEnds": "did you mean: epoch_end",
+    "misspelt.OnTrainBegin": "did you mean: train_begin",
+    "misspelt.OnFitStart": "available: train_begin, epoch_begin",
+    "misspelt.Inherits": "nothing calls the method epoch_ends of misspelt.Inherits",
 }
+MISSPELT = """
+import rtrain
+
+class EpochEnds(rtrain.WorkerCallback):
+    def epoch_ends(self, training): ...
+
+class OnTrainBegin(rtrain.WorkerCallback):
+    def on_train_begin(self, training): ...
+
+class OnFitStart(rtrain.WorkerCallback):
+    def on_fit_start(self, training): ...
+
+class Inherits(EpochEnds):
+    def epoch_end(self, training): ...
+"""
 
 
 @pytest.mark.parametrize("trainer", ["torch", "lightgbm"])  # the others take the same way
 @pytest.mark.parametrize("node", list(WRONG))
 def test_what_is_no_callback_is_refused_before_anything_is_written(trainer, node):
+    Path("misspelt.py").write_text(MISSPELT)
     with pytest.raises(ConfigError) as caught:
         fit(trainer, word=f"trainer.callbacks=[{{_target_: {node}}}]")
     assert caught.value.message.startswith("trainer.callbacks.0")
