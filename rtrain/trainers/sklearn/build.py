@@ -49,5 +49,31 @@ def weight_argument(estimator: Any) -> str | None:
     """Return the argument of ``fit`` that takes the rows' weights; None if there is none."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
-        return f"{name}__sample_weight" if has_fit_parameter(last, "sample_weight") else None
+        inner = weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    parts = _parts_given_the_same(estimator)
+    if parts is not None:
+        arguments = {weight_argument(part) for part in parts}
+        return arguments.pop() if len(arguments) == 1 else None
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _parts_given_the_same(estimator: Any) -> list[Any] | None:
+    """Return the estimators in one whose ``fit`` hands its arguments on to them; None for every other one."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
+    from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+    match estimator:
+        case GridSearchCV() | RandomizedSearchCV():
+            return [estimator.estimator]
+        case TransformedTargetRegressor():
+            return [LinearRegression() if estimator.regressor is None else estimator.regressor]
+        case VotingClassifier() | VotingRegressor():
+            return [part for _, part in estimator.estimators if part != "drop"]
+        case StackingClassifier() | StackingRegressor():
+            final = [] if estimator.final_estimator is None else [estimator.final_estimator]
+            return [part for _, part in estimator.estimators if part != "drop"] + final
+        case _:
+            return None

@@ -121,5 +121,5 @@ def _plain(value: Any) -> Any:
 
 def fit_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
     """Return the arguments of ``fit`` other than rows and targets."""
-    name = weight_argument(estimator)
+    name = None if weight is None else weight_argument(estimator)
     return {} if weight is None or name is None else {name: weight}
