@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -10,15 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TargetError
-from rtrain.trainers.base import SCHEDULE_LENGTHS
-from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset
-from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.auto import fill_from_dataset
 from rtrain.trainers.loops.tasks import PLACES
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
@@ -26,6 +22,7 @@ from rtrain.trainers.torch.inputs.transforms import transformed_info
 from rtrain.trainers.torch.losses.of_tasks import usual_loss
 from rtrain.trainers.torch.losses.own import own_loss
 from rtrain.trainers.torch.optimization.ema import make_ema
+from rtrain.trainers.torch.optimization.schedule import build_scheduler, schedule_length
 from rtrain.trainers.torch.sanity_check import try_model
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.worker import Worker
@@ -148,42 +145,6 @@ def _is_better_fused(kind: Any, node: Mapping[str, Any], weights: Sequence[Tenso
         and not {"fused", "foreach", "capturable", "differentiable"} & set(node)
         and all(one.device.type == "cpu" and one.is_floating_point() for one in weights)
     )
-
-
-def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None) -> LRScheduler | None:
-    """Build the schedule; ``num_steps`` is how often it will move on, where that is known.
-
-    One that watches the monitored metric gets its direction, unless the config says one.
-    """
-    conf: Conf = worker.conf
-    if conf.scheduler is None:
-        return None
-    filled: dict[str, Any] = dict.fromkeys(auto_lengths(conf), num_steps)
-    if watches_metric(conf, worker.builder) and "mode" not in conf.scheduler:
-        assert worker.dataset is not None, "checked by the plugin"
-        default = default_monitor(conf.evaluate_split, worker.dataset.info)
-        filled["mode"] = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default).mode
-    scheduler: LRScheduler = worker.builder.build({**conf.scheduler, **filled}, "trainer.scheduler", optimizer)
-    return scheduler
-
-
-def watches_metric(conf: Conf, builder: Builder) -> bool:
-    """Return whether the schedule moves by the monitored metric."""
-    if conf.scheduler is None:
-        return False
-    kind = builder.locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_")
-    return isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau)
-
-
-def auto_lengths(conf: Conf) -> list[str]:
-    """Return the arguments of the schedule that the length of the run fills in."""
-    return [key for key in SCHEDULE_LENGTHS if (conf.scheduler or {}).get(key) == AUTO]
-
-
-def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
-    """Return how often the schedule moves on in the whole run; None when only the clock ends it."""
-    steps = conf.num_steps(steps_per_epoch)
-    return steps if steps is None or conf.scheduler_interval == "step" else math.ceil(steps / steps_per_epoch)
 
 
 def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: nn.Module) -> TrainState:

@@ -11,7 +11,7 @@ import torch
 from torch.optim import Optimizer
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, TargetError
+from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import (
     check_names,
@@ -23,11 +23,12 @@ from rtrain.trainers.loops.callbacks.build import check_trainer_callbacks
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.number_ranges import check_numbers
-from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
+from rtrain.trainers.torch.build import build_loss
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import check_transforms
 from rtrain.trainers.torch.losses.metrics import directions as metric_directions
 from rtrain.trainers.torch.losses.own import is_function
+from rtrain.trainers.torch.optimization.schedule import check_scheduler, watches_metric
 from rtrain.trainers.torch.process_settings import check_gpu
 from rtrain.trainers.torch.sanity_check import check_loss
 from rtrain.trainers.torch.strategies.checks import check_strategy
@@ -52,20 +53,11 @@ def check_conf(job: Job) -> None:
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     job.builder.check_node(fill_from_dataset(conf.model, info), "trainer.model")
     check_numbers(conf.optimizer, "trainer.optimizer")
-    check_numbers(conf.scheduler, "trainer.scheduler")
-    _check_step_size(conf)
     job.builder.check_node(conf.optimizer, "trainer.optimizer", num_args=1)
     one_weight = [torch.zeros(1, 1, requires_grad=True)]
     with _without_compiler():
         _check_optimizer(job.builder.build(conf.optimizer, "trainer.optimizer", one_weight))  # is lr a number?
-    if conf.scheduler is not None:
-        provided = dict.fromkeys(auto_lengths(conf), 1)
-        if provided and schedule_length(conf, steps_per_epoch=1) is None:
-            raise ConfigError(
-                f"trainer.scheduler.{next(iter(provided))}: auto needs a known number of steps.",
-                "Set trainer.max_epochs or trainer.max_steps, or a number here.",
-            )
-        job.builder.check_node({**conf.scheduler, **provided}, "trainer.scheduler", num_args=1)
+    check_scheduler(conf, job.builder)
     if conf.loss is not None:
         filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.builder)
         job.builder.check_node(filled, "trainer.loss", num_args=num_args)
@@ -77,12 +69,6 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
         job.builder.check_node(fill_from_dataset(node, info, where), where)
-
-
-def _check_step_size(conf: Conf) -> None:
-    size = (conf.scheduler or {}).get("step_size")
-    if isinstance(size, int) and size < 1:
-        raise TargetError("trainer.scheduler.step_size", f"must be at least 1, not {size}")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.progress import FILE_NAME
-from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, schedule_length
+from rtrain.trainers.torch.build import build_loss, build_metrics, build_state
 from rtrain.trainers.torch.checkpoint.state import TRAINING
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import Evaluator
@@ -27,6 +27,7 @@ from rtrain.trainers.torch.inputs.loader import Step, TensorLoader
 from rtrain.trainers.torch.inputs.transforms import open_loader
 from rtrain.trainers.torch.losses.own import untrained
 from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
+from rtrain.trainers.torch.optimization.schedule import schedule_length
 from rtrain.trainers.torch.optimization.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.trained import read_about

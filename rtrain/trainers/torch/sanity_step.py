@@ -15,7 +15,7 @@ from rtrain.errors import TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.sanity_check import is_at_hand, tried, try_rows
 from rtrain.trainers.sanity_worker import sanity_worker
-from rtrain.trainers.torch.build import build_metrics, build_model, schedule_length
+from rtrain.trainers.torch.build import build_metrics, build_model
 from rtrain.trainers.torch.config import Conf, LoaderConf, StrategyConf
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows
 from rtrain.trainers.torch.inputs.loader import Step
@@ -23,6 +23,7 @@ from rtrain.trainers.torch.inputs.transforms import transformed_info
 from rtrain.trainers.torch.learner import TorchLearner
 from rtrain.trainers.torch.losses.of_tasks import fit_output
 from rtrain.trainers.torch.memory_limit import small_models
+from rtrain.trainers.torch.optimization.schedule import schedule_length
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.sanity_check import try_one_row, try_outline

@@ -29,6 +29,7 @@ from rtrain.trainers.torch.losses.of_tasks import (
     is_of_torch,
     sum_over_rows,
 )
+from rtrain.trainers.torch.optimization.schedule import steps_done
 from rtrain.trainers.torch.strategies.base import Strategy
 
 
@@ -192,5 +193,5 @@ class OptimizerStep:
         if scheduler is None or isinstance(scheduler, ReduceLROnPlateau):
             return
         # A streamed epoch can have more steps than were foreseen, and some schedules raise beyond their last one.
-        if self.schedule_length is None or scheduler.last_epoch < self.schedule_length:
+        if self.schedule_length is None or steps_done(scheduler) < self.schedule_length:
             scheduler.step()
