@@ -13,13 +13,14 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.sklearn.class_names import take_class_names
 from rtrain.trainers.sklearn.config import Conf
+from rtrain.trainers.sklearn.feature_names import take_feature_names
 
 
 def build_estimator(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) -> Any:
-    """Build the estimator, with the seed, the features that are categories, and classes by number, where it takes them.
+    """Build the estimator, with seed, categories, and classes and columns by number, where it takes them.
 
     Raises:
-        ConfigError: It is not an estimator, or names a class that the data lacks.
+        ConfigError: It is not an estimator, or names a class or a column that the data lacks.
     """
     estimator = builder.build(conf.estimator, "trainer.estimator")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
@@ -30,6 +31,7 @@ def build_estimator(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) 
         places = [place for place, name in enumerate(info.feature_names) if name in info.categories]
         estimator.set_params(categorical_features=places)
     take_class_names(estimator, info)
+    take_feature_names(estimator, info)
     return estimator
 
 
