@@ -36,7 +36,7 @@ def split_metrics(
         Floats by name; texts, lists, None and the text of any other object by name.
 
     Raises:
-        TrainingError: They are not a mapping, are nested endlessly, or hold a value that can't be read.
+        TrainingError: They are not a mapping, are nested endlessly, hold a value that can't be read, or two of a name.
     """
     if not isinstance(metrics, Mapping):
         raise TrainingError(
@@ -55,8 +55,12 @@ def split_metrics(
 def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dict[str, float], dict[str, Any]]:
     numbers: dict[str, float] = {}
     values: dict[str, Any] = {}
+    seen: set[str] = set()
     for spelled, value in flat(metrics, "/"):  # as Ray Tune names them: val/loss
         name = clean(spelled)
+        if spelled in seen:
+            raise TrainingError(f"ray.train.report: two of the metrics are named {name}.", "Rename one of them.")
+        seen.add(spelled)
         try:
             number = scalar(value)
             if number is None:

@@ -111,6 +111,21 @@ def test_mappings_are_flattened_at_any_depth():
     assert split_metrics(metrics) == ({"val/loss": 0.5, "val/by_class/0": 0.25}, {"val/by_class/name": "cat"})
 
 
+@pytest.mark.parametrize(
+    ("metrics", "name"),
+    [
+        ({"a/b": 4, "a": {"b": 5}}, "a/b"),
+        ({"a": {"b/c": 4, "b": {"c": "text"}}}, "a/b/c"),
+        ({1: 4, "1": 5}, "1"),
+        ({"a/b": {}, "a": {"b": {}}}, "a/b"),
+    ],
+    ids=["numbers", "deeper", "a number as a name", "nothing in them"],
+)
+def test_of_two_metrics_of_one_name_none_is_lost(metrics, name):
+    with pytest.raises(TrainingError, match=f"two of the metrics are named {name}"):
+        split_metrics(metrics)
+
+
 def test_a_large_array_is_described():
     assert split_metrics({"a": np.zeros(MAX_VALUES + 1)})[1] == {"a": f"ndarray ({MAX_VALUES + 1},) float64"}
 
