@@ -136,6 +136,16 @@ def test_what_the_checkpoint_depends_on_can_not_be_changed(begun, override):
     assert Run.load(begun.path).manifest == before, "the run was touched"
 
 
+def test_a_trainer_names_keys_of_its_own_that_a_resumed_run_may_change(begun, monkeypatch):
+    words = [*TO_THE_END, "trainer.clip_norm=2"]
+    with pytest.raises(ConfigError, match=r"trainer\.clip_norm"):
+        rtrain.resume(begun.path, words)
+    kind = type(load_trainer("torch"))
+    monkeypatch.setattr(kind, "resumable", kind.resumable | {"clip_norm"})
+    run = rtrain.resume(begun.path, words)
+    assert run.manifest.config["trainer"]["clip_norm"] == 2
+
+
 @pytest.mark.parametrize("trainer", sorted(packages()))
 def test_a_new_run_gets_the_weights_only_where_its_trainer_takes_them(trainer, tmp_path):
     manifest = SimpleNamespace(config={"trainer": {"type": trainer, "train_loop": None}})
