@@ -118,6 +118,10 @@ class Opened:
             self.refuse(CHOOSING, "has no effect: all rows are read", "Remove it, or choose a split: --split test")
             self.refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
             return reader
+        if self.info is UNKNOWN:
+            what = self._words.get("dataset", "the dataset")
+            message = f"{what} has no columns for trainer.predictor, and the train loop had no dataset to read it like."
+            raise ConfigError(message, "Set one with columns: dataset=csv dataset.path=new.csv")
         hint = "Leave it out, or set dataset.path to the file of the split."
         self.refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
         if not self.other_data:

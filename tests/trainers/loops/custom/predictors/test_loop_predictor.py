@@ -403,6 +403,15 @@ def test_a_loop_without_one_dataset_asks_what_reads_the_rows(data, trained, tmp_
         assert "dataset=csv" in caught.value.hint
 
 
+@pytest.mark.parametrize("source", ["digits", "synthetic"])
+def test_a_source_without_columns_is_refused_for_a_loop_that_read_its_data_itself(without_data, source, tmp_path):
+    words = ["trainer.predictor=own_centers:alone", f"dataset={source}"]
+    for ask in (rtrain.evaluate, lambda run, words: rtrain.predict(run, tmp_path / "out.csv", words)):
+        with pytest.raises(ConfigError, match=f"dataset={source} has no columns for trainer.predictor"):
+            ask(without_data.path, words)
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_declared_models_have_no_other_predictor(project):
     with pytest.raises(ConfigError, match=r"trainer\.predictor has no effect"):
         rtrain.fit("mlp", ["trainer.predictor=own_centers:load", "num_workers=0", f"run.root_dir={project}/no"])
