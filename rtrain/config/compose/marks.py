@@ -30,14 +30,15 @@ def symbolic_environment() -> Iterator[None]:
 
 
 def spell_out(data: Any, *, escape: bool) -> Any:
-    """Return plain data with the marks of environment variables written as ``${oc.env:KEY}``; its keys are texts.
+    """Return plain data with the marks of environment variables written as ``${oc.env:KEY}``.
 
     Args:
         data: Data that was resolved inside ``symbolic_environment``.
-        escape: Whether other text that looks like an interpolation is escaped, as a YAML needs it.
+        escape: For a YAML file: other text that looks like an interpolation is escaped, and a key may be a number. JSON
+            has texts as keys alone.
     """
     if isinstance(data, dict):
-        return {str(key): spell_out(value, escape=escape) for key, value in data.items()}
+        return {key if escape else str(key): spell_out(value, escape=escape) for key, value in data.items()}
     if isinstance(data, list):
         return [spell_out(value, escape=escape) for value in data]
     if not isinstance(data, str):

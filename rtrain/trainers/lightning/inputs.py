@@ -19,6 +19,9 @@ from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
 from rtrain.trainers.torch.ranks import TorchRanks
 
+OF_ROWS = 1
+"""Sets the random numbers of reading rows apart from those of the step itself."""
+
 
 class SplitRows(Dataset[Any]):
     """Rows of one of our splits: (x, y), x standardized; taken a batch at a time from the memory of the dataset."""
@@ -101,8 +104,7 @@ class TrainBatches(BatchSampler):
             if number < len(self):
                 first, *others = rows.tolist() or [0]
                 known = FirstRow(first)
-                # The 1 sets it apart from the random numbers of the step itself.
-                known.place = (self._seed, self._ranks.rank, self.epoch, number, 1)
+                known.place = (self._seed, self._ranks.rank, self.epoch, number, OF_ROWS)
                 yield [known, *others]
 
     def rows_before(self, step: int) -> int:
@@ -198,6 +200,7 @@ class SharedData(pl.LightningDataModule):
         loader = self._inner.train_dataloader()
         cut = self._cut(loader, "train_dataloader")
         if cut is None:
+            self.seed_rows(self._progress.epoch, 0)
             return loader
         size, shuffle = cut.batch_size * self._ranks.size, isinstance(cut.sampler, RandomSampler)
         batches = TrainBatches(len(loader.dataset), size, self._ranks, self._seed, shuffle, cut.drop_last)
@@ -205,6 +208,11 @@ class SharedData(pl.LightningDataModule):
         self.train_batches = batches
         self.num_own_rows["train"] = batches.num_own_rows()
         return _with_batches(loader, batches, Seeded(loader.dataset))
+
+    def seed_rows(self, epoch: int, step: int) -> None:
+        """Have samplers and transforms that are left alone draw by seed, epoch and step; shared rows do so anyway."""
+        if self.train_batches is None:
+            self._ranks.seed(seed_step(self._seed, self._ranks.rank, epoch, step, OF_ROWS))
 
     def val_dataloader(self) -> Any:
         """Return the user's loaders, each as it is or with this rank's rows; none if there is no validation."""
@@ -294,3 +302,6 @@ class OurData(pl.LightningDataModule):
     def val_dataloader(self) -> Any:
         """Return this rank's part of the evaluated split."""
         return [] if self._evaluated is None else self._evaluated
+
+    def seed_rows(self, epoch: int, step: int) -> None:
+        """Do nothing: reading our rows draws no random numbers."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import lightning.pytorch as pl
+from lightning.pytorch.plugins.precision import DoublePrecision, HalfPrecision
 from lightning.pytorch.utilities.model_helpers import is_overridden
 from safetensors.torch import load_file
 
@@ -30,8 +31,6 @@ def train(worker: Worker) -> None:
     with training_settings(worker, deterministic=None), quiet():
         ranks = TorchRanks.of(worker)
         module, folder, weights = build_module(worker), worker.resume_dir(), worker.init_dir()
-        if weights is not None:
-            module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
         progress = EpochProgress() if folder is None else EpochProgress.load(folder)
         make_data = _our_data if conf.datamodule is None else _shared_data
         data = make_data(worker, ranks, progress, validates=_validates(module, conf))
@@ -41,6 +40,11 @@ def train(worker: Worker) -> None:
             services.control.describe_end(ended)
             return
         trainer = make_trainer(worker, services)
+        if isinstance(trainer.precision_plugin, DoublePrecision | HalfPrecision):
+            # Lightning would do it after it has loaded the weights, whose last digits would be gone.
+            trainer.precision_plugin.convert_module(module)
+        if weights is not None:
+            module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
         if not worker.resumes_own:
             trainer.strategy.checkpoint_io = StrangersNumbers(trainer)

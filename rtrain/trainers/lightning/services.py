@@ -39,6 +39,7 @@ from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager
 from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
+from rtrain.trainers.torch.optimization.frozen import Frozen
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
@@ -50,7 +51,7 @@ class StoppedError(Exception):
 
 
 class Services(pl.callbacks.Checkpoint):
-    """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
+    """Called last, when everything of a step or epoch is done: after all callbacks, and after the module's own hook."""
 
     def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, progress: EpochProgress) -> None:
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, data.split
@@ -65,7 +66,26 @@ class Services(pl.callbacks.Checkpoint):
         """What the evaluation after the step, or the end of the epoch, has to do: save, and leave for a reason."""
         self._closing: dict[str, float] | None = None
         """What the evaluation at the end of the epoch has found, until the epoch has its own metrics."""
-        self._reloads = 0
+        self._reloads, self._begun = 0, False
+        self._module: pl.LightningModule | None = None
+        self._frozen: Frozen | None = None
+        self._trains: Mapping[str, bool] = {}
+        """Whether each weight was trained when the checkpoint was written, by name."""
+        self._ended: tuple[Any, int] | None = None
+        """What a step returned and its number, until the module's own hook is done."""
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Remember the module."""
+        self._module = pl_module
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which weights are trained: callbacks and modules freeze some, and are asked once for each epoch."""
+        assert self._module is not None
+        return {"trains": {name: weight.requires_grad for name, weight in self._module.named_parameters()}}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what ``state_dict`` returned; it holds from the start of training on, when all is built and wrapped."""
+        self._trains = state_dict["trains"]
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Look at what the optimizers take from a checkpoint, which comes next."""
@@ -83,7 +103,35 @@ class Services(pl.callbacks.Checkpoint):
             return next((before[one] for one in names_here(name, self._split) if one in before), None)
 
         self._schedules.take_over(trainer, resumed, inside=inside)
+        self._begun = inside
+        self._frozen = Frozen(pl_module)
+        for name, weight in pl_module.named_parameters():
+            weight.requires_grad_(self._trains.get(name, weight.requires_grad))
+        if inside and self._data.train_batches is None:
+            self._skip_rows(trainer)
+        self._follow_modules_hook(trainer)
         self._describe(pl_module)
+
+    def _skip_rows(self, trainer: pl.Trainer) -> None:
+        """Read the batches of the epoch that a loader with rows or samplers of its own gave before, and drop them."""
+        fetcher: Any = trainer.fit_loop._data_fetcher
+        for _ in range(self.progress.step_in_epoch):
+            next(fetcher)
+            fetcher.fetched -= 1  # Lightning adds what the checkpoint counted
+        self._data.seed_rows(self.progress.epoch, self.progress.step_in_epoch)
+
+    def _follow_modules_hook(self, trainer: pl.Trainer) -> None:
+        """End each step when Lightning closes it: it calls the module after all callbacks, which may change weights."""
+        connector: Any = trainer._logger_connector
+        own = connector.on_batch_end
+
+        def on_batch_end() -> None:
+            if self._ended is not None:
+                ended, self._ended = self._ended, None
+                self._end_step(trainer, *ended)
+            own()
+
+        connector.on_batch_end = on_batch_end
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin a new order of the rows."""
@@ -91,6 +139,9 @@ class Services(pl.callbacks.Checkpoint):
         batches = self._data.train_batches
         if batches is not None:
             batches.begin(trainer.current_epoch)
+        if self._begun:  # else the loader's pass over the rows has just been seeded and begun
+            self._data.seed_rows(trainer.current_epoch, 0)
+        self._begun = True
         trainer.reload_dataloaders_every_n_epochs = self._reloads
         self.progress.epoch, self.progress.step_in_epoch, self.progress.rows = trainer.current_epoch, 0, 0
 
@@ -102,9 +153,20 @@ class Services(pl.callbacks.Checkpoint):
         if self._ranks.size > 1 and self._data.train_batches is not None:
             trainer.strategy.share = self._data.train_batches.share(batch_idx)
 
+    def on_before_optimizer_step(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
+    ) -> None:
+        """Fail where workers would drift apart: they average gradients of what trained when training began."""
+        if self._ranks.size > 1 and self._frozen is not None:
+            self._frozen.check(None, "Train it from the start, or use num_workers=1.")
+
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
+        """Remember the step; the module's own hook comes next."""
+        self._ended = outputs, batch_idx
+
+    def _end_step(self, trainer: pl.Trainer, outputs: Any, batch_idx: int) -> None:
         """Report and save as far as they are due; leave if all ranks agree to."""
         progress, control = self.progress, self.control
         before, new = progress.step, trainer.global_step != progress.step
@@ -129,6 +191,7 @@ class Services(pl.callbacks.Checkpoint):
         # run doesn't evaluate the step again, so the checkpoint has to hold what the evaluation finds.
         if batch_idx + 1 != trainer.num_training_batches and not _evaluates(trainer):
             self._leave_or_save(trainer)
+        self._data.seed_rows(trainer.current_epoch, batch_idx + 1)
 
     def _end(self, trainer: pl.Trainer, reason: str) -> None:
         trainer.should_stop = True
@@ -164,6 +227,7 @@ class Services(pl.callbacks.Checkpoint):
             self._report(found)
             is_best = self._judge(trainer, found)
             self._leave_or_save(trainer, due=is_best or trainer.should_stop or self.control.is_saved)
+            self._data.seed_rows(trainer.current_epoch, self.progress.step_in_epoch)
 
     def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float] | None, *, ended: bool = False) -> bool:
         """Stop early, or for a goal, as all ranks agree; return whether this step's weights are among the best.

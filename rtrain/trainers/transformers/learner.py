@@ -25,6 +25,7 @@ from rtrain.trainers.loops.tasks import TINY, derived_metrics, mean_names
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager, save_tensors
 from rtrain.trainers.torch.optimization.finite import are_finite, non_finite, weights_of
+from rtrain.trainers.torch.optimization.frozen import Frozen
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.transformers.arguments import make_arguments
@@ -62,6 +63,7 @@ class TransformersLearner(Learner):
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)
         self._worker = worker
         self._stager, self._skips = Stager(), worker.run.failure.nan_loss == "skip"
+        self._frozen = Frozen(self.model)
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
         base = None if pretrained is None else Base.of(pretrained, revision)
         self._adapted = None if conf.lora is None else Adapted(self.model, base, lent)
@@ -113,6 +115,7 @@ class TransformersLearner(Learner):
                 loss = (losses * share[rows].flatten()).sum()
                 torch.autograd.backward(loss * self._ranks.size)
             mean += loss.detach()
+        self._frozen.check(self._optimizer if self._ranks.size == 1 else None)
         return mean
 
     def _clip(self) -> bool:

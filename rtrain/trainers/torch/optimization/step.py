@@ -29,6 +29,7 @@ from rtrain.trainers.torch.losses.of_tasks import (
     is_of_torch,
     sum_over_rows,
 )
+from rtrain.trainers.torch.optimization.frozen import Frozen
 from rtrain.trainers.torch.optimization.schedule import steps_done
 from rtrain.trainers.torch.strategies.base import Strategy
 
@@ -64,6 +65,7 @@ class OptimizerStep:
         is_whole = self.ranks.size == 1 and conf.accumulate_steps == 1
         self.is_known_loss = is_whole or is_of_torch(loss)
         self.checks_output = is_of_torch(loss)
+        self._frozen = Frozen(state.model)
         self.wrapped = strategy.wrap(state)
 
     def take(self, step: Step) -> Tensor:
@@ -75,6 +77,7 @@ class OptimizerStep:
         step = self._scaled(step)
         before = [buffer.clone() for buffer in self.state.model.buffers()] if self.skips else []
         total = self._backward(step) if self.conf.accumulate_steps == 1 else self._backward_in_parts(step)
+        self._frozen.check(self.state.optimizer if self.strategy.ranks.size == 1 else None)
         if self.skips and not math.isfinite(self.ranks.sum(total.reshape(1))[0]):
             self.state.optimizer.zero_grad(set_to_none=True)
         elif self.strategy.update(self.state, skips=self.skips):
