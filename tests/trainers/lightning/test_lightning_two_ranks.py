@@ -192,6 +192,23 @@ def test_all_ranks_end_in_the_same_epoch(tmp_path, ranks, keys):
     assert not isinstance(second, str)
 
 
+class Thawing(Classifier):
+    """Frozen in its first layer at first; trained in it from the second epoch on."""
+
+    def __init__(self, in_features, num_classes):
+        super().__init__(in_features, num_classes)
+        self.layers[1].requires_grad_(False)
+
+    def on_train_epoch_start(self):
+        self.layers[1].requires_grad_(self.current_epoch >= 1)
+
+
+def test_a_layer_that_ranks_would_train_apart_is_an_error(tmp_path, ranks):
+    assert of(ranks.run(fit_rank, tmp_path / "a", conf_of("Thawing", max_epochs=1))[0], CheckpointRecord)
+    told = ranks.run(fit_rank, tmp_path / "b", conf_of("Thawing", max_epochs=2))
+    assert all("workers would not average its gradients" in one for one in told), told
+
+
 def test_weights_that_a_step_leaves_out_are_told_with_the_key_that_allows_them(tmp_path, ranks):
     told = ranks.run(_error, tmp_path / "a", conf_of("Unused"))
     assert all("trainer.find_unused_parameters=true" in one for one in told)
