@@ -46,6 +46,8 @@ from rtrain.runs.records import (
 from rtrain.runs.status import Status
 
 MANIFEST_INTERVAL_SECONDS = 2.0
+NUM_TRIES, RETRY_SECONDS = 5, 0.05
+"""How often the manifest is tried where the run directory disappears while it is written, and the time in between."""
 
 
 class Recorder:
@@ -163,13 +165,23 @@ class Recorder:
 
     def _write(self) -> None:
         """Write the manifest into an existing run directory that no other process writes."""
+        for left in reversed(range(NUM_TRIES)):
+            try:
+                self._write_once()
+                break
+            except FileNotFoundError:  # the directory is being moved or deleted in this very moment
+                if not left:
+                    raise
+                time.sleep(RETRY_SECONDS)
+        self._written = time.monotonic()
+
+    def _write_once(self) -> None:
         if self._run_lock is not None:
             self._run_lock.renew()
         names = (events_file(self.run_dir).name, CONFIG_NAME)
         if missing := [name for name in names if not (self.run_dir / name).exists()]:
             self._make_again(missing)
         self.manifest.write(self.run_dir)
-        self._written = time.monotonic()
 
     def _make_again(self, missing: Sequence[str]) -> None:
         """Write again what was deleted or moved during the run."""

@@ -62,6 +62,8 @@ class CheckpointWriter:
         if self.rank == 0:
             self.thread.wait()
             target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
+            if not target.exists():  # the run directory was moved or deleted since
+                return
             self.tell(note_in_checkpoint(target, {**facts, "metrics": dict(facts["metrics"])}))
 
     def tell(self, entry: Mapping[str, Any]) -> None:

@@ -100,11 +100,9 @@ def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, se
     (run_dir,) = run_dirs(tmp_path / "runs")
     run_dir.rename(tmp_path / "elsewhere")
     code, log = child.wait(), (tmp_path / "runs.log").read_text()
+    assert code == 0, log
     assert f"{run_dir} was deleted or moved; it is created again" in log
     assert "Traceback" not in log
-    if code == 1:  # something was being written at that moment
-        assert "can't write the " in log
-        recovered(tmp_path / "runs")
     run = Run.load(run_dir)
     assert run.status == "succeeded"
     found = [(one.problem, one.path.name) for one in verify_run(run_dir)]

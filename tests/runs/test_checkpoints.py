@@ -1,5 +1,6 @@
 import json
 import resource
+import shutil
 
 import pytest
 
@@ -54,6 +55,39 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path):
         write_checkpoint(checkpoint_dir(tmp_path, step=1, epoch=0), fail, {"step": 1})
     assert list(checkpoints_dir(tmp_path).iterdir()) == []
     assert latest_checkpoint(tmp_path) is None
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "emptied"])
+def test_a_run_directory_that_disappears_while_a_checkpoint_is_written_gets_it_again(tmp_path, how):
+    target, calls = checkpoint_dir(tmp_path / "run", step=1, epoch=1), []
+
+    def write(folder):
+        calls.append(folder)
+        (folder / "weights").write_text("all")
+        if len(calls) < 3:
+            match how:
+                case "moved":
+                    (tmp_path / "run").rename(tmp_path / f"away-{len(calls)}")
+                case "deleted":
+                    shutil.rmtree(tmp_path / "run")
+                case "emptied":
+                    (folder / "weights").unlink()
+                    raise FileNotFoundError(folder / "weights")
+
+    record = write_checkpoint(target, write, {"step": 1})
+    assert list(record["files"]) == ["weights"]
+    assert (len(calls), latest_checkpoint(tmp_path / "run")) == (3, target)
+    assert {path.name for path in target.parent.iterdir()} == {target.name}
+
+
+def test_what_is_missing_for_good_is_an_error(tmp_path):
+    def write(folder):
+        (folder / "weights").write_text((tmp_path / "not there").read_text())
+
+    target = checkpoint_dir(tmp_path, step=1, epoch=1)
+    with pytest.raises(CheckpointError, match=r"can't write the checkpoint .*: No such file"):
+        write_checkpoint(target, write, {"step": 1})
+    assert not list(target.parent.iterdir())
 
 
 def test_a_folder_without_record_is_no_checkpoint(tmp_path):

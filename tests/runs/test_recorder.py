@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -63,6 +64,31 @@ def test_a_folder_that_can_not_be_written_is_to_be_resumed_only_if_it_is_a_run(t
     assert "No space left" in error.message
     assert (f"rtrain resume {tmp_path}" in error.hint) == is_run
     assert "run.root_dir" in error.hint
+
+
+@pytest.mark.parametrize("times", [1, 3, 9])
+def test_a_run_directory_that_disappears_while_its_manifest_is_written_is_made_again(tmp_path, monkeypatch, times):
+    run_dir, manifest, left = tmp_path / "run", make_manifest(), [times]
+    run_dir.mkdir()
+    recorder = Recorder(run_dir, manifest, SilentObserver(), config="a: 1")
+    write = type(manifest).write
+
+    def vanishing(self, folder):
+        if left[0]:
+            left[0] -= 1
+            shutil.rmtree(run_dir)
+        write(self, folder)
+
+    monkeypatch.setattr(type(manifest), "write", vanishing)
+    if times == 9:
+        with pytest.raises(RunDirError, match="No such file"):
+            recorder.write()
+        run_dir.mkdir(exist_ok=True)
+    else:
+        recorder.write()
+    left[0] = 0
+    recorder.close()
+    assert {"manifest.json", "config.yaml", "events.jsonl"} <= {path.name for path in run_dir.iterdir()}
 
 
 def test_a_name_has_its_newest_value_alone_whether_that_is_a_number_or_not(tmp_path):
