@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rtrain.datasets.near_files import hint_for
 from rtrain.errors import DatasetError
-from rtrain.storage.stores import errors_named, open_store, path_in, refusal, shown_url
+from rtrain.storage.stores import disk_path, errors_named, open_store, path_in, refusal, shown_url
 
 VERSION_HEADERS = ("ETag", "Last-Modified", "Content-Length")
 GLOB_SIGNS = "*?["
@@ -51,7 +51,7 @@ def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str]
     """
     scheme = url.partition("://")[0].lower()
     if scheme == "file":
-        return Path(unquote(urlsplit(url).path))
+        return disk_path(url)
     if scheme in ("http", "https"):
         with _http_errors_named(url, key):
             return _fetch_http(url, beside)

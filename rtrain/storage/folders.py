@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Protocol, cast
-from urllib.parse import unquote, urlsplit
 
 from rtrain.runs.filesystem.files import write_chunks
 from rtrain.runs.filesystem.plain_files import bounded, check_kind, make_inside, open_inside, parse_json
-from rtrain.storage.stores import open_store, shown_url
+from rtrain.storage.stores import disk_path, open_store, shown_url
 
 CHUNK_BYTES = 16 << 20
 """Bytes per read of a file, and per request of a large upload."""
@@ -55,7 +54,7 @@ class Folder(Protocol):
 def open_folder(url: str, *parts: str) -> Folder:
     """Return the folder below a URL; nothing is asked of the store yet, or next to nothing."""
     if url.partition("://")[0].lower() == "file":
-        return DiskFolder(Path(unquote(urlsplit(url).path)).joinpath(*parts))
+        return DiskFolder(disk_path(url).joinpath(*parts))
     store, path = open_store(url, TIMEOUT_SECONDS)
     return StoreFolder(store, "/".join((path, *parts)), "/".join((shown_url(url).rstrip("/"), *parts)))
 

@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from rtrain.config.did_you_mean import did_you_mean
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.config.targets.servers import CREDENTIALS, url_parts
 from rtrain.errors import ConfigError
@@ -50,6 +52,22 @@ def path_in(url: str) -> str:
     rest = url_parts(url)[0].partition("://")[2]
     host, slash, path = rest.partition("/")
     return unquote(f"{host.rpartition('@')[2]}{slash}{path}")
+
+
+def disk_path(url: str) -> Path:
+    """Return the path that a ``file://`` URL names.
+
+    Raises:
+        ConfigError: It names a machine: ``file://runs`` is not ``file:///runs``.
+    """
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        meant = Path(unquote(f"{parts.netloc}{parts.path}")).expanduser().absolute()
+        raise ConfigError(
+            f"{url}: {parts.netloc} would be a machine, as a path begins after the third slash.",
+            did_you_mean(f"file://{quote(str(meant))}"),
+        )
+    return Path(unquote(parts.path))
 
 
 def open_store(url: str, timeout_seconds: float | None = None) -> tuple[Any, str]:
