@@ -68,8 +68,10 @@ def find_model(text: str) -> Path:
     """Return what ``find_newest`` returns; of a sweep, its best trial.
 
     Raises:
-        ConfigError: It is one of several runs, or a sweep whose best trial is not known.
+        ConfigError: It is one of several runs, a sweep whose best trial is not known, or a copy in a store.
     """
+    if is_url(text):
+        raise _is_copy(text)
     found = find_newest(text)
     if not (found / SWEEP).is_file():
         return found
@@ -113,13 +115,15 @@ def _with_path(word: str) -> str:
     if key not in KEYS or not value or value in KEYS[key]:
         return word
     if is_url(value):
-        raise ConfigError(
-            f"{key}: {value} is a copy in a store.", to_try(shlex.join(["rtrain", "runs", "fetch", value]))
-        )
+        raise _is_copy(value, f"{key}: ")
     found = str(find_model(value) if key == "run.init_from" else find_run(value))
     if found == value:
         return word
     return f"{sign}{key}={found if _PLAIN.fullmatch(found) else quoted(found)}"
+
+
+def _is_copy(url: str, before: str = "") -> ConfigError:
+    return ConfigError(f"{before}{url} is a copy in a store.", to_try(shlex.join(["rtrain", "runs", "fetch", url])))
 
 
 def run_or_url(text: str) -> str:
@@ -134,7 +138,7 @@ def existing_run(text: str) -> Path:
         ConfigError: It is one of several runs, or none.
     """
     if is_url(text):
-        raise ConfigError(f"{text} is a copy in a store.", to_try(shlex.join(["rtrain", "runs", "fetch", text])))
+        raise _is_copy(text)
     found = find_run(text)
     if not found.is_dir():
         rows = list_rows()

@@ -170,3 +170,10 @@ def test_a_sweep_without_a_best_trial_says_so(runs, project):
         find_model("last:resnet")
     assert "330826/0" in str(caught.value)
     assert find_model("330826/0") == find_run("330826/0")
+
+
+@pytest.mark.parametrize("ask", [find_model, existing_run, lambda url: with_paths([f"run.init_from={url}"])])
+def test_a_copy_in_a_store_is_to_be_fetched(ask):
+    with pytest.raises(ConfigError, match=r"file:///mnt/runs/a is a copy in a store") as caught:
+        ask("file:///mnt/runs/a")
+    assert caught.value.hint == "try: rtrain runs fetch file:///mnt/runs/a"
