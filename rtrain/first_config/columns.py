@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from rtrain.datasets.tables.categories import (
 )
 from rtrain.datasets.tables.column_types import is_nested, is_numeric
 from rtrain.datasets.tables.spellings import is_mark
+from rtrain.errors import DatasetError
 from rtrain.text.printable import printable
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Column:
         use: ``FEATURE``, ``NAME`` or ``LEFT_OUT``.
         note: Why it is left out, or what to look at; maybe nothing.
         is_time: Whether it holds dates or times.
+        is_whole: Whether it holds whole numbers.
     """
 
     name: str
@@ -56,20 +58,44 @@ class Column:
     use: str
     note: str = ""
     is_time: bool = False
+    is_whole: bool = False
 
 
-def columns_of(table: pa.Table) -> Iterator[Column]:
-    """Yield what is in each column of a table."""
-    for name in table.column_names:
-        found = _column(name, table[name])
-        is_query = found.use == FEATURE and not found.note and _QUERY.fullmatch(name) is not None
-        yield replace(found, note=f"to learn a ranking: task: ranking, group: {name}") if is_query else found
+def columns_of(table: pa.Table, label: str) -> list[Column]:
+    """Return what is in each column of a table, of which one is to be predicted.
+
+    Whole numbers that all differ are features where nothing else is: the year of a series of temperatures.
+
+    Raises:
+        DatasetError: No column can be a feature.
+    """
+    found = [_in_table(name, table[name]) for name in table.column_names]
+    if not _has_features(found, label):
+        found = [replace(one, use=FEATURE, note="") if one.is_whole and one.use == NAME else one for one in found]
+    if not _has_features(found, label):
+        others = [f"{one.name} ({one.note})" for one in found if one.name != label]
+        what = (
+            f"no other column can be a feature: {', '.join(others[:MOST_SHOWN])}" if others else "it is the only column"
+        )
+        raise DatasetError(f"there is nothing to predict {label} by: {what}.", "Name a table with more columns.")
+    return found
+
+
+def _has_features(columns: Iterable[Column], label: str) -> bool:
+    return any(one.use == FEATURE for one in columns if one.name != label)
+
+
+def _in_table(name: str, values: pa.ChunkedArray) -> Column:
+    found = _column(name, values)
+    is_query = found.use == FEATURE and not found.note and _QUERY.fullmatch(name) is not None
+    return replace(found, note=f"to learn a ranking: task: ranking, group: {name}") if is_query else found
 
 
 def _column(name: str, values: pa.ChunkedArray) -> Column:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values  # Arrow can't compare halves
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if is_nested(kind) or not (is_numeric(kind) or is_text(kind) or pa.types.is_temporal(kind)):
         return Column(name, str(kind), values.null_count, LEFT_OUT, "neither numbers nor text")
@@ -79,13 +105,25 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
         return Column(name, "nothing", missing, LEFT_OUT, "no row has a value")
     different = pc.unique(present)
     if len(different) == 1:
-        return Column(name, f"always {_shown(different[0])}", missing, LEFT_OUT, "the same in all rows")
+        holds = _times(different) if pa.types.is_temporal(kind) else f"always {_shown(different[0])}"
+        return Column(name, holds, missing, LEFT_OUT, "the same in all rows")
     if pa.types.is_temporal(kind):
-        between = f"{_shown(pc.min(present))} to {_shown(pc.max(present))}"
-        return Column(name, f"times, {between}", missing, LEFT_OUT, "times are not numbers", is_time=True)
+        is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+        return Column(name, _times(present), missing, LEFT_OUT, "times are not numbers", is_time=is_time)
     if is_text(kind) or is_declared(values.type):
         return _texts(name, different, missing, len(values))
     return _numbers(name, present, len(different), missing)
+
+
+def _times(present: pa.ChunkedArray) -> str:
+    """Return what a column of times holds; of durations, and years that Python has no dates for, the type alone."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return f"times, {_shown(pc.min(present))} to {_shown(pc.max(present))}"
+    except (pa.ArrowNotImplementedError, OverflowError, ValueError):
+        return str(present.type)
 
 
 def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Column:
@@ -122,8 +160,8 @@ def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: i
     holds = f"whole numbers, {between}"
     all_differ = num_different == len(present)
     if all_differ and len(present) >= MANY_ROWS and (high - low + 1 == len(present) or _ID.fullmatch(name)):
-        return Column(name, holds, missing, NAME, "all values differ")
-    return Column(name, holds, missing, FEATURE, _sentinel(present))
+        return Column(name, holds, missing, NAME, "all values differ", is_whole=True)
+    return Column(name, holds, missing, FEATURE, _sentinel(present), is_whole=True)
 
 
 def _sentinel(present: pa.ChunkedArray) -> str:

@@ -12,6 +12,7 @@ from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.adjusted import Adjustment
+from rtrain.datasets.tables.casts import without_views
 from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.spec import TableFormat, check_columns
@@ -72,7 +73,7 @@ def look_at(path: str, label: str | None) -> TableLook:
         raise ConfigError("--label: the column to predict is missing.", f"There are: {', '.join(names)}")
     check_columns([label], schema, path, "label")
     check_columns(list(dict.fromkeys(names)), schema, path, "features")
-    table = reading.read(file, names)
+    table = without_views(reading.read(file, names))
     if not table.num_rows:
         raise DatasetError(f"{path} has no rows: there is nothing to learn from.", "Name another file.")
     splits, unlabelled = _beside(path, names, label, reading)
@@ -82,7 +83,7 @@ def look_at(path: str, label: str | None) -> TableLook:
         reading=keys,
         label=label,
         num_rows=table.num_rows,
-        columns=list(columns_of(table)),
+        columns=columns_of(table, label),
         classes=_classes(table, label, path),
         splits=splits,
         unlabelled=unlabelled,

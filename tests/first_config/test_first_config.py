@@ -238,3 +238,75 @@ def test_texts_of_digits_are_no_amounts(count, capsys):
     assert run(["init", "--dataset", path, "--label", "y", "--output", "made.yaml"]) == 0
     told = capsys.readouterr()
     assert "would be numbers" not in told.out + told.err + Path("made.yaml").read_text()
+
+
+def of_type(kind):
+    """Return values of an Arrow type, some of them equal."""
+    numbers = [one % 7 for one in range(ROWS)]
+    texts = [f"t{one}" for one in numbers]
+    if pa.types.is_nested(kind):
+        inner = {"a": 1} if pa.types.is_struct(kind) else [1]
+        return pa.array([inner for _ in numbers], kind)
+    if pa.types.is_dictionary(kind):
+        return pa.array(texts).dictionary_encode()
+    is_text = any(name in str(kind) for name in ("string", "binary", "utf8"))
+    if is_text:
+        return pa.array([one.encode() for one in texts] if "binary" in str(kind) else texts, kind)
+    if pa.types.is_boolean(kind):
+        return pa.array([one > 3 for one in numbers])
+    if pa.types.is_temporal(kind):
+        whole = pa.array(numbers, pa.int32() if kind.bit_width == 32 else pa.int64())
+        return whole.cast(kind)
+    if pa.types.is_null(kind):
+        return pa.nulls(ROWS)
+    return pa.array(numbers, pa.int64()).cast(kind)
+
+
+TYPES = [
+    *(pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.null()),
+    *(pa.decimal128(30, 2), pa.decimal256(40, 2), pa.string(), pa.large_string(), pa.string_view()),
+    *(pa.binary(), pa.large_binary(), pa.binary(2), pa.dictionary(pa.int32(), pa.string())),
+    *(pa.date32(), pa.timestamp("us"), pa.timestamp("s", "UTC"), pa.time32("s"), pa.time64("us"), pa.duration("us")),
+    *(pa.list_(pa.int64()), pa.struct([("a", pa.int64())])),
+]
+
+
+@pytest.mark.parametrize("role", ["feature", "only feature", "label"])
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: str(kind).replace("[", "-").rstrip("]"))
+def test_a_column_of_any_type_of_arrow_is_taken_left_out_or_refused(kind, role, capsys):
+    others = {} if role == "only feature" else {"a": np.arange(ROWS) % 5}
+    parquet.write_table(pa.table({**others, "one": of_type(kind), "y": np.arange(ROWS) % 2}), "rows.parquet")
+    label = "one" if role == "label" else "y"
+    code, said = run(["init", "--dataset", "rows.parquet", "--label", label]), capsys.readouterr()
+    assert "Traceback" not in said.err
+    if code == 0:
+        prepare("rows.yaml")
+    else:
+        assert (code, Path("rows.yaml").exists()) == (2, False)
+        assert said.err.startswith("error: ")
+        assert "one" in said.err
+
+
+OF_ONE_COLUMN = {
+    "years": lambda: list(range(1900, 1900 + ROWS)),
+    "ids": lambda: list(range(ROWS)),
+    "numbers": lambda: [one * 0.5 for one in range(ROWS)],
+    "names": lambda: [f"person {one}" for one in range(ROWS)],
+    "constant": lambda: [1] * ROWS,
+    "dates": lambda: [datetime.date(1990, 1, 1) + datetime.timedelta(one) for one in range(ROWS)],
+    "nothing": lambda: None,
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_COLUMN)
+def test_a_table_of_one_column_and_the_label_trains_or_is_refused(name, capsys):
+    values = OF_ONE_COLUMN[name]()
+    table = pa.table({**({} if values is None else {name: values}), "y": np.arange(ROWS) * 0.25})
+    csv.write_csv(table, "rows.csv")
+    code, said = run(["init", "--dataset", "rows.csv", "--label", "y"]), capsys.readouterr()
+    assert code == (0 if name in ("years", "ids", "numbers") else 2)
+    if code == 0:
+        assert prepare("rows.yaml").info.feature_names == (name,)
+    else:
+        assert "there is nothing to predict y by" in said.err
+        assert not Path("rows.yaml").exists()
