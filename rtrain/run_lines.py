@@ -165,7 +165,8 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
 
 def _result_line(manifest: Manifest) -> str:
     """Return how the run ended; the error of one that failed is shown by itself."""
-    ended = f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s"
+    seconds = manifest.timings_seconds.get("total")
+    ended = f"result      {manifest.status}" + ("" if seconds is None else f" after {seconds:.1f} s")
     if manifest.status != Status.FAILED:
         return f"{ended}: {manifest.exit_reason}"
     return f"{ended}; its copy is NOT COMPLETE" if manifest.lacks_copy else ended
@@ -186,7 +187,7 @@ def _times_line(manifest: Manifest) -> list[str]:
 def _best_line(manifest: Manifest) -> str:
     """Return the best value of the metric that decides; the last values where none does."""
     best, limits = manifest.best or {}, Limits.of(manifest)
-    if best.get("value") is None:
+    if best.get("value") is None or not {"epoch", "step"} <= best.keys():  # the latter of a damaged manifest
         epoch, step, metrics = place_and_rest(manifest.epoch, manifest.step, manifest.metrics)
         told = metrics_text(told_once(metrics, limits.unit))
         return f"last        {told} ({_place(limits, epoch, step)})" if told else "last        none"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.run_lines import Limits, event_line, start_line
+from rtrain.run_lines import Limits, end_lines, event_line, start_line
 from rtrain.runs.events import Event
 from rtrain.testing.workers import make_manifest
 
@@ -24,6 +24,20 @@ from rtrain.testing.workers import make_manifest
 def test_an_epoch_and_a_step_are_shown_once_as_the_loop_reports_them(reported, place):
     event = Event(step=7, epoch=3, time="", metrics={**reported, "loss": 0.5})
     assert event_line(event, Limits(None, None)) == f"{place}  loss 0.5"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"timings_seconds": {}},
+        *({"best": best, "metrics": {"val/loss": 0.5}} for best in ({"value": 1.0, "monitor": "val/loss"}, {}, None)),
+    ],
+    ids=["no times", "no place of the best", "nothing of the best", "no best"],
+)
+def test_a_record_that_lacks_something_is_told_without_it(facts):
+    known = {"status": "succeeded", "timings_seconds": {"total": 3.0}, "resources": {"num_workers": 0}}
+    lines = end_lines(Path("/runs/b"), replace(make_manifest(), **known | facts))
+    assert lines[0].startswith("result      succeeded")
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,20 @@ NAME, PARAMETER, TAG = 250, 6000, 5000
 """How long MLflow lets names, values of parameters and of tags be."""
 METRICS_AT_ONCE, PARAMETERS_AT_ONCE = 1000, 100
 RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+FOLDERS = "MLFLOW_ALLOW_FILE_STORE"
+"""The variable by which MLflow takes a folder as a server."""
 ENDED: dict[str, str] = {Status.SUCCEEDED: "FINISHED", Status.FAILED: "FAILED"}
 SWEEP, RUN, CHANGED, PARENT = "rtrain.sweep", "rtrain.run_id", "rtrain.changed", "mlflow.parentRunId"
 
 
 @dataclass(kw_only=True)
 class Conf:
-    """An MLflow server, or a folder as one."""
+    """An MLflow server, or a database as one."""
 
     tracking_uri: str | None = None
     """``http://host:5000``, ``databricks``, or ``sqlite:///mlflow.db``; null: ``MLFLOW_TRACKING_URI``, else MLflow's
-    own default. Set credentials in MLflow's environment variables, e.g. ``MLFLOW_TRACKING_TOKEN``."""
+    own default. A folder needs ``MLFLOW_ALLOW_FILE_STORE=true``: MLflow has given them up. Set credentials in MLflow's
+    environment variables, e.g. ``MLFLOW_TRACKING_TOKEN``."""
     experiment: str | None = None
     """Name of the experiment, which is created if it does not exist; null: ``run.name``."""
     tags: dict[str, str] = field(default_factory=dict)
@@ -49,6 +52,16 @@ class Conf:
     def __post_init__(self) -> None:
         if self.register is not None and self.checkpoints == "none":
             raise ValueError("has register, which needs a checkpoint: checkpoints=best or last")
+        if _is_folder(self.tracking_uri or "") and os.environ.get(FOLDERS, "").lower() not in ("true", "1"):
+            raise ValueError(
+                f"has tracking_uri={self.tracking_uri}, a folder, which MLflow refuses: name a database, as "
+                f"sqlite:///mlflow.db, or set {FOLDERS}=true"
+            )
+
+
+def _is_folder(uri: str) -> bool:
+    scheme, separator, _ = uri.partition("://")
+    return scheme == "file" if separator else bool(uri) and not uri.startswith(("databricks", "uc"))
 
 
 class Logger(base.Logger):

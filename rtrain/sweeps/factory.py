@@ -44,7 +44,7 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         )
     if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [named], ["auto"]
-    if len(modes) == 1:
+    if len(modes) == 1 and isinstance(conf.mode, str):
         modes = modes * len(metrics)
     if metrics and len(modes) != len(metrics):
         raise ConfigError(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 from pydantic import TypeAdapter, ValidationError
 
 from rtrain.loggers.base import Delivered, LoggedRun, Outcome, SystemSample
@@ -126,3 +127,21 @@ def test_system_metrics_are_beside_those_of_the_run(client, logger_of, run):
     logger.log_system(SystemSample(seconds=7, values={"system/cpu_utilization_percentage": 12.5}))
     (point,) = client.get_metric_history(found, "system/cpu_utilization_percentage")
     assert (point.step, point.value) == (7, 12.5)
+
+
+@pytest.mark.parametrize("folder", ["mlruns", "./mlruns", "/data/mlruns", "file:///data/mlruns"])
+def test_a_folder_as_a_server_is_refused_before_training_unless_mlflow_takes_it(monkeypatch, folder):
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE", raising=False)
+    with pytest.raises(ValueError, match="a folder, which MLflow refuses"):
+        Conf(tracking_uri=folder)
+    with pytest.raises(MlflowException):
+        MlflowClient(folder).search_experiments()
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    assert Conf(tracking_uri=folder).tracking_uri == folder
+
+
+@pytest.mark.parametrize(
+    "server", [None, "http://a:5000", "sqlite:///mlflow.db", "databricks", "databricks://me", "uc"]
+)
+def test_a_server_or_a_database_is_taken(server):
+    assert Conf(tracking_uri=server).tracking_uri == server

@@ -329,6 +329,12 @@ def test_who_has_to_know_the_metric_asks_for_it(capsys):
     assert "sweep=optuna" in capsys.readouterr().err
     assert rtrain([*words, "sweep=optuna", "sweep.metric=[a,b,c]", "sweep.mode=[min,max]"]) == 2
     assert "2 modes for 3 metrics" in capsys.readouterr().err
+    assert rtrain([*words, "sweep=optuna", "sweep.metric=[a,b]", "sweep.mode=[min]"]) == 2
+    assert "1 modes for 2 metrics" in capsys.readouterr().err
+    assert rtrain([*words, "sweep=optuna", "sweep.metric=[a,a]"]) == 2
+    said = capsys.readouterr().err
+    assert "names a metric twice" in said
+    assert "try:" not in said, "a key of the sweep can't be varied"
 
 
 def test_hyperopt_looks_for_what_decides_the_best_checkpoint():

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from rtrain.config.compose.aliases import expand_word, quoted, split_word
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.diagnostics.meant.keys.suggest import closest_key
-from rtrain.config.did_you_mean import did_you_mean, there_are
+from rtrain.config.did_you_mean import did_you_mean, there_are, to_try
 from rtrain.errors import ConfigError
 
 ZIP = "sweep.zip"
@@ -214,6 +214,9 @@ def _no_value(override: Override) -> ConfigError:
 
 
 def _check_interval(override: Override, low: float, high: float, *, log: bool) -> None:
+    if low == high:
+        instead = to_try(f"{override.get_key_element()}={low:g}", "or write interval(low,high)")
+        raise ConfigError(f"{override.input_line}: the interval ends where it starts.", instead)
     if not low < high:
         raise ConfigError(f"{override.input_line}: the interval ends before it starts.", "Write interval(low,high).")
     if log and low <= 0:

@@ -35,6 +35,8 @@ def test_a_shuffled_list_is_shuffled_by_the_seed():
     ("word", "said"),
     [
         ("a=interval(2,1)", "ends before it starts"),
+        ("a=interval(2,2)", "ends where it starts.\ntry: a=2"),
+        ("a=int(interval(5,5))", "ends where it starts.\ntry: a=5"),
         ("a=tag(log,interval(0,1))", "no logarithm"),
         ("a=range(3,3)", "range"),
     ],

@@ -71,7 +71,7 @@ class Values:
 
     def _swept(self, place: CliWord, key: str, value: str) -> str | None:
         """Return the command that trains with each value of a list; None where a key can't have them."""
-        inside = _LIST.fullmatch(value)
+        inside = None if key.lstrip("+").startswith("sweep.") else _LIST.fullmatch(value)
         if inside is None or self.checked(place, f"{key}={inside[1].partition(',')[0]}") is None:
             return None
         return command_with(place, f"{key}={inside[1]}", "--multirun")
