@@ -94,13 +94,16 @@ class WrongOutputsError(TrainingError):
 
 
 @contextmanager
-def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
+def tried(
+    what: str, info: DatasetInfo, shapes: str, instead: str = "Choose one that accepts them, or another dataset."
+) -> Iterator[None]:
     """Let the block call a part of the config, and make what it raises an error that says so.
 
     Args:
         what: The key of the config, and what it names.
         info: The dataset.
         shapes: The shapes of its arguments.
+        instead: What to do if it is not the user's own.
 
     Raises:
         SanityCheckError: The part fails.
@@ -115,7 +118,7 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
         is_own = bool(own_lines(error)["own"])  # the screen shows these lines: the user's code has to be fixed
         raise SanityCheckError(
             f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
-            None if is_own else "Choose one that accepts them, or another dataset.",
+            None if is_own else instead,
         ) from error
 
 

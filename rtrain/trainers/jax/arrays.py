@@ -19,7 +19,7 @@ LONGEST = 200
 
 def copied(tree: Any) -> dict[str, np.ndarray]:
     """Return copies of all arrays of ``tree`` in main memory, by path."""
-    return {_name(place): np.array(jax.device_get(leaf)) for place, leaf in _leaves(tree)}
+    return {_name(place): np.array(jax.device_get(_numbers(leaf))) for place, leaf in _leaves(tree)}
 
 
 def load(path: Path, like: Any) -> Any:
@@ -28,7 +28,8 @@ def load(path: Path, like: Any) -> Any:
     Raises:
         CheckpointError: The file is missing, or has other arrays, which are not read.
     """
-    wanted = {_name(place): leaf for place, leaf in _leaves(like)}
+    leaves = {_name(place): leaf for place, leaf in _leaves(like)}
+    wanted = {name: _numbers(leaf) for name, leaf in leaves.items()}
     try:
         with safe_open(path, framework="flax") as file:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
@@ -38,7 +39,21 @@ def load(path: Path, like: Any) -> Any:
         raise CheckpointError(f"{path} can't be read: {error}") from error
     # JAX would compute with other types, and train on in them.
     _check_same(path, *({name: leaf.dtype for name, leaf in tree.items()} for tree in (wanted, stored)))
-    return jax.tree.unflatten(jax.tree.structure(like), list(stored.values()))
+    taken = [_as_keys(stored[name], leaf) if _is_key(leaf) else stored[name] for name, leaf in leaves.items()]
+    return jax.tree.unflatten(jax.tree.structure(like), taken)
+
+
+def _is_key(leaf: Any) -> bool:
+    """Return whether a leaf is a key of random numbers, which has a type of its own: ``optax.add_noise`` keeps one."""
+    return isinstance(leaf, jax.Array) and bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def _numbers(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _as_keys(numbers: Any, like: Any) -> Any:
+    return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(like))
 
 
 def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:

@@ -20,6 +20,9 @@ RowLoss = Callable[[Any, Any], Any]
 """Takes outputs and targets, gives a number for each row."""
 
 
+ACCUMULATE = "Name the optimizer in it, and accumulate gradients by trainer.accumulate_steps."
+
+
 def build_optimizer(
     conf: Conf, steps: int | None, builder: Builder
 ) -> tuple[optax.GradientTransformation, Callable[[int], float] | None]:
@@ -28,7 +31,8 @@ def build_optimizer(
     optimizer = builder.build(node, "trainer.optimizer")
     if not isinstance(optimizer, optax.GradientTransformation):
         made = type(optimizer).__name__
-        raise ConfigError(f"trainer.optimizer: {node['_target_']} returns a {made}, not an Optax transformation.")
+        message = f"trainer.optimizer: {node['_target_']} returns a {made}, not an Optax transformation."
+        raise ConfigError(message, ACCUMULATE if isinstance(optimizer, optax.MultiSteps) else None)
     rate = node.get("learning_rate")
     if isinstance(rate, Mapping):
         schedule = builder.build(rate, "trainer.optimizer.learning_rate")

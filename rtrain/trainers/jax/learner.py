@@ -37,6 +37,8 @@ IDLE = (
     "rtrain sets; otherwise set its rate to 0"
 )
 
+INSTEAD = "Choose one that needs gradients and weights alone, not the loss: optax.adamw, say."
+
 
 class JaxLearner(Learner):
     """Weights, state and optimizer, whole on each device; the rows of a step are shared out among all devices.
@@ -60,7 +62,7 @@ class JaxLearner(Learner):
         row = inputs.narrow(np.zeros((1, *info.input_shape), info.dtype))
         with tried_model(conf.model, info, channels_last_shape(info)):
             weights, state = net.init(inputs.ready(jnp.asarray(row)))
-        with tried("trainer.optimizer", info, "gradients like the weights"):
+        with tried("trainer.optimizer", info, "gradients like the weights", INSTEAD):
             jax.eval_shape(optimizer.update, weights, jax.eval_shape(optimizer.init, weights), weights)
         self._at = jax.device_put((weights, state, optimizer.init(weights)), ranks.everywhere)
         self._metrics = build_metrics(conf, info, worker.builder)

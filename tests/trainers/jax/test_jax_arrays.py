@@ -3,6 +3,7 @@
 import json
 import struct
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -47,3 +48,16 @@ def test_a_long_name_or_one_with_control_characters_makes_no_long_error(tmp_path
         arrays.load(tmp_path / "a", LIKE)
     assert len(raised.value.message) < 1000
     assert raised.value.message.isprintable()
+
+
+@pytest.mark.parametrize("kind", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_keys_of_random_numbers_come_back_as_keys(tmp_path, kind, shape):
+    key = jax.random.key(7, impl=kind)
+    tree = {**LIKE, "key": key if shape == () else jax.random.split(key, shape[0])}
+    save_file(arrays.copied(tree), tmp_path / "a")
+    found = arrays.load(tmp_path / "a", tree)
+    assert found["key"].dtype == tree["key"].dtype
+    first = found["key"] if shape == () else found["key"][0]
+    expected = tree["key"] if shape == () else tree["key"][0]
+    np.testing.assert_array_equal(jax.random.normal(first, 5), jax.random.normal(expected, 5))

@@ -13,7 +13,7 @@ from jax_runs import DROPOUT, MLP, fit, make_conf, weights
 from normalized import LINEN, NNX
 
 from rtrain.datasets.base import Dataset, ResidentSplit
-from rtrain.errors import DatasetError, TrainingError
+from rtrain.errors import DatasetError, RtrainError, TrainingError
 from rtrain.models.jax import MLP as Module
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
@@ -107,6 +107,41 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, name):
     assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
     for metric in ("train/epoch_loss", "test/loss", "test/accuracy"):
         assert resumed.metrics[metric] == pytest.approx(whole.metrics[metric], rel=1e-12)
+
+
+NOISE = {"eta": 0.01, "gamma": 0.55, "key": 0}
+NOISY = {
+    "noisy_sgd": {"_target_": "optax.noisy_sgd", "learning_rate": 0.1},
+    "add_noise": {
+        "_target_": "optax.chain",
+        "_args_": [{"_target_": "optax.adam", "learning_rate": 0.01}, {"_target_": "optax.add_noise", **NOISE}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_an_optimizer_that_draws_random_numbers_goes_on_drawing_them(tmp_path, name):
+    conf = make_conf(optimizer=NOISY[name])
+    fit(tmp_path / "a", conf)
+    fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=7))
+    fit(tmp_path / "b", conf)
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "hint"),
+    [
+        ({"_target_": "optax.MultiSteps", "opt": {"_target_": "optax.sgd", "learning_rate": 0.1}}, "accumulate_steps"),
+        ({"_target_": "optax.lbfgs"}, "gradients and weights alone"),
+        ({"_target_": "optax.contrib.reduce_on_plateau"}, "gradients and weights alone"),
+    ],
+    ids=["several steps", "a line search", "a plateau"],
+)
+def test_an_optimizer_that_needs_more_than_gradients_is_refused_with_what_there_is(tmp_path, optimizer, hint):
+    steps = {"every_k_schedule": 2} if "MultiSteps" in optimizer["_target_"] else {}
+    with pytest.raises(RtrainError) as caught:
+        fit(tmp_path, make_conf(optimizer={**optimizer, **steps}))
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize("name", MODELS)
