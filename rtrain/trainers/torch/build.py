@@ -126,11 +126,12 @@ def _refuse_binary(target: str, info: DatasetInfo, where: str) -> None:
 
 def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, builder: Builder) -> Optimizer:
     """Build the optimizer of all parameters that train."""
-    trained = strategy.parameter_groups([parameter for parameter in model.parameters() if parameter.requires_grad])
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     kind = builder.locate(str(conf.optimizer["_target_"]), "trainer.optimizer._target_")
     is_fused = not strategy.sharded and _is_better_fused(kind, conf.optimizer, trained)
     node = {**conf.optimizer, "fused": True} if is_fused else conf.optimizer
     optimizer: Optimizer = builder.build(node, "trainer.optimizer", trained)
+    strategy.split_groups(optimizer)
     return optimizer
 
 

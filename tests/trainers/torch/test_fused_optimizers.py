@@ -18,7 +18,7 @@ def adam(**keys):
 
 
 def built(node, model=None, *, sharded=False):
-    strategy = SimpleNamespace(sharded=sharded, parameter_groups=lambda parameters: parameters)
+    strategy = SimpleNamespace(sharded=sharded, split_groups=lambda optimizer: None)
     return build_optimizer(make_conf(optimizer=node), model or nn.Linear(3, 2), strategy, Builder())
 
 
@@ -39,7 +39,7 @@ def make_adam(weights, lr):
 
 def test_a_function_that_makes_an_optimizer_gets_what_the_config_says():
     node = {"_target_": f"{__name__}.make_adam", "lr": 0.1}
-    strategy = SimpleNamespace(sharded=False, parameter_groups=lambda parameters: parameters)
+    strategy = SimpleNamespace(sharded=False, split_groups=lambda optimizer: None)
     found = build_optimizer(make_conf(optimizer=node), nn.Linear(3, 2), strategy, Builder((f"{__name__}.*",)))
     assert not found.defaults["fused"]
 

@@ -25,6 +25,7 @@ from torch_runs import (
     weights,
 )
 
+from rtrain.config.targets.builder import Builder
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.filesystem.files import sha256_of
@@ -34,7 +35,7 @@ from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.checkpoint.shards import consolidate
 from rtrain.trainers.torch.config import StrategyConf
-from rtrain.trainers.torch.loop import training
+from rtrain.trainers.torch.loop import train, training
 from rtrain.trainers.torch.predictor import load_predictor
 
 PLAN = {"layers.0": "colwise", "layers.2": "rowwise"}
@@ -109,6 +110,41 @@ def test_resuming_from_shards_changes_nothing(world, tmp_path, strategy, optimiz
     second, _ = world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset)
     assert_same(whole(tmp_path / "a", tmp_path), whole(tmp_path / "b", tmp_path), **EXACT)
     assert metrics_of(first) == pytest.approx(metrics_of(second), rel=1e-12)
+
+
+def two_groups(parameters, lr):
+    """An optimizer of a user's: the first half of the parameters learns slowly."""
+    parameters = list(parameters)
+    half = len(parameters) // 2
+    return torch.optim.SGD([{"params": parameters[:half], "lr": lr / 10}, {"params": parameters[half:]}], lr, 0.9)
+
+
+def _fit_own(rank, folder, conf, world_size=2, stop_after=None):
+    worker = make_worker(
+        folder, conf, dataset=token_dataset(), channel=RecordingChannel(stop_after), rank=rank, world_size=world_size
+    )
+    worker.builder = Builder((f"{__name__}.*",))
+    train(worker)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "accelerate", "fsdp", "tp"])
+def test_an_optimizer_of_the_users_gets_the_parameters_whatever_the_strategy(world, tmp_path, strategy):
+    keys = {
+        "model": GPT,
+        "optimizer": {"_target_": f"{__name__}.two_groups", "lr": 0.05},
+        "scheduler": COSINE,
+        "global_batch_size": 16,
+    }
+    _fit_own(0, tmp_path / "one", make_conf(**keys), world_size=1)
+    expected = weights(tmp_path / "one")
+    conf = make_conf(**keys, strategy=strategy)
+    world.run(_fit_own, str(tmp_path / "two"), conf)
+    world.run(_fit_own, str(tmp_path / "parts"), conf, stop_after=2)
+    world.run(_fit_own, str(tmp_path / "parts"), conf)
+    put_together = weights if strategy in ("ddp", "accelerate") else lambda folder: whole(folder, tmp_path)
+    found, again = (put_together(tmp_path / name) for name in ("two", "parts"))
+    assert_same(expected, found, rtol=1e-3, atol=1e-5)
+    assert_same(found, again, **EXACT)
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "tp"])

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.process_group import CheckpointProcessGroup
@@ -130,9 +131,8 @@ class Strategy(ABC):
             nn.utils.clip_grad_value_(parameters, self.conf.clip_value)
         return None
 
-    def parameter_groups(self, parameters: Sequence[nn.Parameter]) -> list[Any]:
-        """Return what the optimizer gets: parameters that it can work on together."""
-        return list(parameters)
+    def split_groups(self, optimizer: Optimizer) -> None:  # noqa: B027 - whole weights are of one kind
+        """Split each group of a new optimizer into parameters that it can compute on together."""
 
     def snapshot(self, state: TrainState) -> Writer:
         """Copy the state, or this rank's part of it, and return what writes the copy; all ranks call it that write."""

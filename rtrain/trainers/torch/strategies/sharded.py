@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
 
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint import shards
@@ -29,9 +30,10 @@ class Sharded(Strategy):
         "find_unused_parameters": False,
     }
 
-    def parameter_groups(self, parameters: Sequence[nn.Parameter]) -> list[Any]:
-        """Return one group for each mesh: optimizers compute on all of a group together, and can't mix meshes."""
-        return [{"params": group} for group in by_mesh(parameters)]
+    def split_groups(self, optimizer: Optimizer) -> None:
+        """Make one group for each mesh: optimizers compute on all of a group together, and can't mix meshes."""
+        groups = list(optimizer.param_groups)
+        optimizer.param_groups[:] = [{**group, "params": part} for group in groups for part in by_mesh(group["params"])]
 
     def is_finite(self, parameters: Sequence[nn.Parameter], norm: Tensor | float | None) -> bool:
         """Return whether the parts of all ranks are finite."""
