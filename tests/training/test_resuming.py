@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from safetensors.torch import load_file
 
 import rtrain
@@ -357,3 +358,36 @@ def test_a_run_that_had_set_a_key_without_effect_goes_on(tmp_path, monkeypatch):
     assert rtrain.resume(run.path, ["trainer.max_epochs=2"]).manifest.epoch == 2
     assert rtrain.evaluate(run.path)["num_rows"] > 0
     assert rtrain.predict(run.path, tmp_path / "out.csv") > 0
+
+
+@pytest.mark.parametrize("keys", ["{0: 2.0, 1: 1.0}", "{true: 2.0, false: 1.0}", "{'0': 2.0, '1': 1.0}", "{0.5: 1}"])
+def test_keys_that_are_numbers_are_numbers_again_when_the_run_goes_on(tmp_path, monkeypatch, keys):
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(OWN)
+    Path("own.yaml").write_text(
+        "defaults: [{dataset: digits}, {trainer: torch}]\n"
+        "trainer: {batch_size: 64, max_epochs: 1, optimizer: {_target_: torch.optim.SGD, lr: 0.1}, model: "
+        f"{{_target_: own.Net, in_features: auto, out_features: auto, given: {keys}}}}}\n"
+    )
+    first = rtrain.fit("own.yaml", ["num_workers=0"])
+    again = rtrain.resume(first.path, ["trainer.max_epochs=2"])
+    assert again.status == "succeeded"
+    expected, written = yaml.safe_load(keys), yaml.safe_load((first.path / "config.yaml").read_text())
+    assert set(Path("given.txt").read_text().splitlines()) == {repr(expected)}, "in both"
+    given = written["trainer"]["model"]["given"]
+    assert (given, list(map(type, given))) == (expected, list(map(type, expected)))
+
+
+OWN = """
+import torch
+
+
+class Net(torch.nn.Linear):
+    def __init__(self, in_features, out_features, given):
+        super().__init__(in_features, out_features)
+        with open("given.txt", "a") as file:
+            print(given, file=file)
+
+    def forward(self, x):
+        return super().forward(x.flatten(1))
+"""

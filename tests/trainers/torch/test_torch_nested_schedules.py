@@ -117,8 +117,20 @@ def test_a_schedule_by_epochs_is_as_long_as_the_run_has_epochs(tmp_path, name):
         (node("SequentialLR", schedulers=[LINEAR, COSINE], milestones=[1, 2]), "number of milestone"),
         (node("ChainedScheduler", schedulers=[node("ReduceLROnPlateau")]), "does not support `ReduceLROnPlateau`"),
         (node("ChainedScheduler", schedulers=["linear"]), "schedulers"),
+        (
+            node("SequentialLR", schedulers=[LINEAR, node("ChainedScheduler", schedulers=[COSINE])], milestones=[4]),
+            r"schedulers\.1: torch's SequentialLR can begin with a ChainedScheduler",
+        ),
     ],
-    ids=["a misspelt argument", "a number that can't be", "one left out", "too many", "a plateau", "no schedule"],
+    ids=[
+        "a misspelt argument",
+        "a number that can't be",
+        "one left out",
+        "too many",
+        "a plateau",
+        "no schedule",
+        "a chain as the second",
+    ],
 )
 def test_what_can_not_be_made_is_refused_before_anything_starts(config, says):
     job = make_job(RtrainConf(trainer=make_conf(scheduler=config)), small_dataset())

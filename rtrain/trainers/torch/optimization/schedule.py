@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau, SequentialLR
+from torch.optim.lr_scheduler import ChainedScheduler, LRScheduler, ReduceLROnPlateau, SequentialLR
 
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError, TargetError
@@ -50,8 +50,13 @@ def _check_node(node: Mapping[str, Any], where: str, builder: Builder, num_steps
         return
     others = {key: value for key, value in node.items() if key != INNER}
     builder.check_node({**others, **lengths}, where, provided=("optimizer", INNER))
+    is_sequence = _kind(node, where, builder) is SequentialLR
     for place, one in enumerate(inner):
-        _check_node(one, f"{where}.{INNER}.{place}", builder, num_steps)
+        at = f"{where}.{INNER}.{place}"
+        _check_node(one, at, builder, num_steps)
+        if is_sequence and place and _kind(one, at, builder) is ChainedScheduler:
+            message = f"{at}: torch's SequentialLR can begin with a ChainedScheduler, but not go over to one."
+            raise ConfigError(message, "Chain the SequentialLR instead: each schedule in it at its time.")
 
 
 def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None) -> LRScheduler | None:
@@ -98,8 +103,7 @@ def _inner_lengths(
 ) -> Sequence[int | None]:
     """Return how many steps each schedule in a schedule acts: in ``SequentialLR``, from one milestone to the next."""
     count, ends = len(node[INNER]), list(node.get("milestones") or ())
-    one_by_one = builder.locate(str(node["_target_"]), f"{where}._target_") is SequentialLR
-    if not one_by_one or num_steps is None or len(ends) != count - 1:
+    if _kind(node, where, builder) is not SequentialLR or num_steps is None or len(ends) != count - 1:
         return [num_steps] * count
     return [max(1, end - start) for start, end in zip([0, *ends], [*ends, num_steps], strict=True)]
 
@@ -108,8 +112,12 @@ def watches_metric(conf: Conf, builder: Builder) -> bool:
     """Return whether the schedule moves by the monitored metric."""
     if conf.scheduler is None:
         return False
-    kind = builder.locate(str(conf.scheduler["_target_"]), f"{KEY}._target_")
+    kind = _kind(conf.scheduler, KEY, builder)
     return isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau)
+
+
+def _kind(node: Mapping[str, Any], where: str, builder: Builder) -> Any:
+    return builder.locate(str(node["_target_"]), f"{where}._target_")
 
 
 def _auto_lengths(node: Mapping[str, Any]) -> list[str]:
