@@ -23,6 +23,7 @@ from rtrain.runs.run import Run
 from rtrain.runs.signature import is_own, signature_of
 from rtrain.runs.status import Status
 from rtrain.trainers.loops.ranking_metrics import Ranking
+from rtrain.trainers.number_keys import with_number_keys
 
 FILE_NAME = "about.json"
 TRUST = "If you trust its author: --trust"
@@ -162,6 +163,8 @@ class CheckpointMetadata:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     project_root: str = ""
     """Folder of the user's modules."""
+    number_keys: tuple[tuple[str, ...], ...] = ()
+    """Paths of keys in ``trainer`` that are numbers: JSON has texts alone."""
     seal: str = ""
     """The mark of the account that made it; of one that was read, empty unless that is this account."""
     signs_files: bool = False
@@ -193,6 +196,7 @@ def read_about(checkpoint: Path) -> CheckpointMetadata:
         about = TypeAdapter(CheckpointMetadata).validate_python(stored)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{checkpoint} is not a checkpoint to predict with: {error}") from error
+    about = replace(about, trainer=with_number_keys(about.trainer, about.number_keys))
     return about if is_own(_content(stored), about.seal) else replace(about, seal="")
 
 

@@ -40,6 +40,7 @@ from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.loops.auto import check_no_missing, needs_one_size
 from rtrain.trainers.loops.directions import check_directions
+from rtrain.trainers.number_keys import paths_of_number_keys
 from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_about, refuse_pickles
 
 DATA_CPUS = 2
@@ -347,6 +348,7 @@ def check_weights_count(dataset: Dataset | None) -> None:
 def _describe(composed: Composed, dataset: Dataset | None) -> CheckpointMetadata:
     return CheckpointMetadata(
         trainer=composed.resolved["trainer"],
+        number_keys=tuple(paths_of_number_keys(composed.conf.trainer)),
         dataset=composed.resolved["dataset"],
         info=None if dataset is None else dataset.info,
         encoding={} if dataset is None else dataset.encoding,

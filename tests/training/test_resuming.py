@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 from safetensors.torch import load_file
@@ -373,7 +374,8 @@ def test_keys_that_are_numbers_are_numbers_again_when_the_run_goes_on(tmp_path, 
     again = rtrain.resume(first.path, ["trainer.max_epochs=2"])
     assert again.status == "succeeded"
     expected, written = yaml.safe_load(keys), yaml.safe_load((first.path / "config.yaml").read_text())
-    assert set(Path("given.txt").read_text().splitlines()) == {repr(expected)}, "in both"
+    assert rtrain.load_checkpoint(first.path).predict(np.zeros((2, 1, 8, 8), "float32")).shape == (2, 10)
+    assert set(Path("given.txt").read_text().splitlines()) == {repr(expected)}, "in both, and to predict"
     given = written["trainer"]["model"]["given"]
     assert (given, list(map(type, given))) == (expected, list(map(type, expected)))
 
