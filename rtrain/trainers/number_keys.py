@@ -12,7 +12,7 @@ NAMED: dict[str, Any] = {"True": True, "False": False, "None": None}
 
 
 def paths_of_number_keys(node: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the path of each key of a config that is no text; elements of lists go by their place."""
+    """Yield the path of each key of a config that is a number, True, False or None; lists have places as keys."""
     for key, value in _items(node):
         if isinstance(node, Mapping) and not isinstance(key, str):
             yield (*path, str(key))

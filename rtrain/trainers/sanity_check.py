@@ -103,7 +103,7 @@ def tried(
         what: The key of the config, and what it names.
         info: The dataset.
         shapes: The shapes of its arguments.
-        instead: What to do if it is not the user's own.
+        instead: Advice where the part comes from a library.
 
     Raises:
         SanityCheckError: The part fails.

@@ -113,7 +113,7 @@ class Services(pl.callbacks.Checkpoint):
         self._describe(pl_module)
 
     def _skip_rows(self, trainer: pl.Trainer) -> None:
-        """Read the batches of the epoch that a loader with rows or samplers of its own gave before, and drop them."""
+        """Read the batches that a custom loader gave before in this epoch, and drop them."""
         fetcher: Any = trainer.fit_loop._data_fetcher
         for _ in range(self.progress.step_in_epoch):
             next(fetcher)

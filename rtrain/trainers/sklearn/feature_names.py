@@ -18,7 +18,7 @@ BY_COLUMN = ("monotonic_cst", "categorical_features")
 def take_feature_names(estimator: Any, info: DatasetInfo) -> None:
     """Give the estimator, and each part of it, the numbers of the columns that its arguments name.
 
-    Parts of a pipeline are left alone: the steps before them make columns of their own.
+    Parts of a pipeline are left alone: they get columns that the steps before them have made.
 
     Raises:
         ConfigError: The data has no such column; names the argument.
