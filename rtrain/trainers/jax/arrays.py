@@ -44,7 +44,7 @@ def load(path: Path, like: Any) -> Any:
 
 
 def _is_key(leaf: Any) -> bool:
-    """Return whether a leaf is a key of random numbers, which is not an array of numbers: ``optax.add_noise`` keeps one."""
+    """Return whether a leaf is a key of random numbers, not an array of numbers: ``optax.add_noise`` keeps one."""
     return isinstance(leaf, jax.Array) and bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
