@@ -39,7 +39,6 @@ from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager
 from rtrain.trainers.torch.optimization.finite import non_finite, weights_of
-from rtrain.trainers.torch.optimization.frozen import Frozen
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
@@ -68,7 +67,6 @@ class Services(pl.callbacks.Checkpoint):
         """What the evaluation at the end of the epoch has found, until the epoch has its own metrics."""
         self._reloads, self._begun = 0, False
         self._module: pl.LightningModule | None = None
-        self._frozen: Frozen | None = None
         self._trains: Mapping[str, bool] = {}
         """Whether each weight was trained when the checkpoint was written, by name."""
         self._ended: tuple[Any, int] | None = None
@@ -104,7 +102,6 @@ class Services(pl.callbacks.Checkpoint):
 
         self._schedules.take_over(trainer, resumed, inside=inside)
         self._begun = inside
-        self._frozen = Frozen(pl_module)
         for name, weight in pl_module.named_parameters():
             weight.requires_grad_(self._trains.get(name, weight.requires_grad))
         if inside and self._data.train_batches is None:
@@ -115,6 +112,8 @@ class Services(pl.callbacks.Checkpoint):
     def _skip_rows(self, trainer: pl.Trainer) -> None:
         """Read the batches that a custom loader gave before in this epoch, and drop them."""
         fetcher: Any = trainer.fit_loop._data_fetcher
+        if not hasattr(fetcher, "prefetch_batches"):  # the module takes batches by itself: dataloader_iter
+            return
         for _ in range(self.progress.step_in_epoch):
             next(fetcher)
             fetcher.fetched -= 1  # Lightning adds what the checkpoint counted
@@ -156,9 +155,10 @@ class Services(pl.callbacks.Checkpoint):
     def on_before_optimizer_step(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
     ) -> None:
-        """Fail where workers would drift apart: they average gradients of what trained when training began."""
-        if self._ranks.size > 1 and self._frozen is not None:
-            self._frozen.check(None, "Train it from the start, or use num_workers=1.")
+        """Fail where workers would drift apart: they average gradients of what was not frozen at first."""
+        if self._ranks.size > 1:
+            strategy: Any = trainer.strategy
+            strategy.frozen.check(None, "Train it from the start, or use num_workers=1.")
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int

@@ -8,6 +8,7 @@ import torch
 from ray.train.lightning import RayDDPStrategy
 
 from rtrain.config.did_you_mean import to_try
+from rtrain.trainers.torch.optimization.frozen import Frozen
 
 UNUSED = "Expected to have finished reduction in the prior iteration"
 """How torch's error begins."""
@@ -18,6 +19,14 @@ class SharedDDP(RayDDPStrategy):
 
     share: float = 1.0
     """Weight of this rank's mean loss in the step under way."""
+    frozen: Frozen
+    """What was frozen when the model was wrapped, and is not shared for that."""
+
+    def configure_ddp(self) -> None:
+        """Wrap the model, and remember what takes no part."""
+        super().configure_ddp()
+        assert self.lightning_module is not None
+        self.frozen = Frozen(self.lightning_module)
 
     def backward(self, closure_loss: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the gradients of the weighed loss."""
