@@ -7,7 +7,7 @@ import pytest
 import torch
 from exactness import assert_exact
 from lightning.pytorch.utilities import CombinedLoader
-from lightning_runs import Data, Noisy, Normed, arrays, make_conf
+from lightning_runs import Data, Noisy, NoisyData, Normed, arrays, make_conf
 from torch.utils.data import DataLoader, IterableDataset, WeightedRandomSampler
 
 from rtrain.config.targets.builder import Builder
@@ -86,12 +86,8 @@ class OfTwo(Normed):
         return sum(super(OfTwo, self).training_step(one, batch_idx) for one in batch)
 
 
-class Sampled(Data):
+class Sampled(NoisyData):
     """Some rows more often than others."""
-
-    def __init__(self, num_workers):
-        super().__init__()
-        self._num_workers = num_workers
 
     def train_dataloader(self):
         rows = Noisy(*map(torch.tensor, arrays(75, 0)))

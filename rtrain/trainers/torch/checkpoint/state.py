@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Stager, save_tensors
 from rtrain.trainers.torch.optimization.finite import BATCH_STATISTICS
+from rtrain.trainers.torch.optimization.schedule import each_schedule
 from rtrain.trainers.torch.ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
@@ -97,8 +98,9 @@ class TrainState:
                     group["lr"] = group["lr"] * now["lr"] / before["lr"] if before["lr"] else now["lr"]
                     if "initial_lr" in group:
                         group["initial_lr"] = now["lr"]
-                    for schedule in _parts(self.scheduler):
-                        schedule.base_lrs[place] = now["lr"]
+                    for schedule in each_schedule(self.scheduler):
+                        if hasattr(schedule, "base_lrs"):
+                            schedule.base_lrs[place] = now["lr"]
                 elif key in group:
                     group[key] = tuple(now[key]) if isinstance(now[key], list) else now[key]
 
@@ -118,14 +120,6 @@ class TrainState:
             self.scheduler.load_state_dict(stored["scheduler"])
         if stored["scaler"]:
             self.scaler.load_state_dict(stored["scaler"])
-
-
-def _parts(scheduler: Any) -> Iterator[Any]:
-    """Yield the schedules that a schedule is made of, itself included, as far as they know the optimizer's rates."""
-    if hasattr(scheduler, "base_lrs"):
-        yield scheduler
-    for part in getattr(scheduler, "_schedulers", ()):
-        yield from _parts(part)
 
 
 def load_weights(model: nn.Module, path: Path, device: torch.device) -> None:

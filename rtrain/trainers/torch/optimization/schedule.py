@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from torch.optim import Optimizer
@@ -11,8 +11,7 @@ from torch.optim.lr_scheduler import ChainedScheduler, LRScheduler, ReduceLROnPl
 
 from rtrain.config.targets.builder import Builder
 from rtrain.errors import ConfigError, TargetError
-from rtrain.trainers.base import SCHEDULE_LENGTHS
-from rtrain.trainers.loops.auto import AUTO, default_monitor
+from rtrain.trainers.loops.auto import default_monitor, fill_lengths
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.torch.config import Conf
@@ -38,18 +37,11 @@ def _check_node(node: Mapping[str, Any], where: str, builder: Builder, num_steps
     size = node.get("step_size")
     if isinstance(size, int) and size < 1:
         raise TargetError(f"{where}.step_size", f"must be at least 1, not {size}")
-    lengths = dict.fromkeys(_auto_lengths(node), 1)
-    if lengths and num_steps is None:
-        raise ConfigError(
-            f"{where}.{next(iter(lengths))}: auto needs a known number of steps.",
-            "Set trainer.max_epochs or trainer.max_steps, or a number here.",
-        )
     inner = _inner(node)
     if inner is None:
-        builder.check_node({**node, **lengths}, where, num_args=1)
+        builder.check_node(fill_lengths(node, num_steps, where), where, num_args=1)
         return
-    others = {key: value for key, value in node.items() if key != INNER}
-    builder.check_node({**others, **lengths}, where, provided=("optimizer", INNER))
+    builder.check_node(fill_lengths(_without_inner(node), num_steps, where), where, provided=("optimizer", INNER))
     is_sequence = _kind(node, where, builder) is SequentialLR
     for place, one in enumerate(inner):
         at = f"{where}.{INNER}.{place}"
@@ -79,15 +71,15 @@ def _build_node(
     node: Mapping[str, Any], where: str, builder: Builder, optimizer: Optimizer, num_steps: int | None
 ) -> LRScheduler:
     """Build a schedule, with those in it, which get the optimizer too; ``auto`` is as long as each of them acts."""
-    lengths = dict.fromkeys(_auto_lengths(node), num_steps)
     inner = _inner(node)
     if inner is None:
-        return cast(LRScheduler, builder.build({**node, **lengths}, where, optimizer))
+        return cast(LRScheduler, builder.build(fill_lengths(node, num_steps, where), where, optimizer))
     each = _inner_lengths(node, where, builder, num_steps)
     parts = [
         _build_node(one, f"{where}.{INNER}.{place}", builder, optimizer, each[place]) for place, one in enumerate(inner)
     ]
-    return cast(LRScheduler, builder.build({**node, **lengths}, where, optimizer=optimizer, schedulers=parts))
+    filled = fill_lengths(_without_inner(node), num_steps, where)
+    return cast(LRScheduler, builder.build(filled, where, optimizer=optimizer, schedulers=parts))
 
 
 def _inner(node: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
@@ -96,6 +88,10 @@ def _inner(node: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
     if not isinstance(inner, list | tuple):
         return None
     return inner if all(isinstance(one, Mapping) and "_target_" in one for one in inner) else None
+
+
+def _without_inner(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key != INNER}
 
 
 def _inner_lengths(
@@ -120,11 +116,6 @@ def _kind(node: Mapping[str, Any], where: str, builder: Builder) -> Any:
     return builder.locate(str(node["_target_"]), f"{where}._target_")
 
 
-def _auto_lengths(node: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a schedule that the length of the run fills in."""
-    return [key for key in SCHEDULE_LENGTHS if node.get(key) == AUTO]
-
-
 def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
     """Return how often the schedule moves on in the whole run; None when only the clock ends it."""
     steps = conf.num_steps(steps_per_epoch)
@@ -133,7 +124,12 @@ def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
 
 def steps_done(scheduler: Any) -> int:
     """Return how often a schedule has moved on; a ``ChainedScheduler`` does not count, the schedules in it do."""
-    while not hasattr(scheduler, "last_epoch"):
-        scheduler = scheduler._schedulers[0]
-    done: int = scheduler.last_epoch
+    done: int = next(one.last_epoch for one in each_schedule(scheduler) if hasattr(one, "last_epoch"))
     return done
+
+
+def each_schedule(scheduler: Any) -> Iterator[Any]:
+    """Yield a schedule and the schedules that it is made of, at any depth."""
+    yield scheduler
+    for part in scheduler._schedulers if hasattr(scheduler, "_schedulers") else ():
+        yield from each_schedule(part)
