@@ -234,8 +234,10 @@ def _checkpoint_line(record: SweepRecord, best: Trial) -> list[str]:
     run_dir, goal = record.folder / best.name, record.goals[0].metric
     if not (run_dir / MANIFEST).exists() or _is_damaged(run_dir):
         return []
-    monitor = (read_manifest(run_dir).best or {}).get("monitor")
-    if monitor in (None, goal):
+    manifest = read_manifest(run_dir)
+    chosen = manifest.best or {}
+    is_whole = chosen.get("epoch") == manifest.model.get("num_rounds")  # of boosted trees: nothing was chosen
+    if (monitor := chosen.get("monitor")) in (None, goal) or is_whole:
         return []
     return [f"checkpoint  its best by {monitor}; to select it by {goal} as well: run.checkpoint.best.monitor={goal}"]
 

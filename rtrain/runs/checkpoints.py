@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
-from rtrain.runs.filesystem.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
+from rtrain.runs.filesystem.files import despite_removal, sha256_of, sync_directory, sync_file, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import check_files, utc_now
 from rtrain.runs.signature import is_signed, sign
@@ -25,8 +26,6 @@ SIGNS = {"max": 1, "min": -1, "newest": 0}
 """What a score is multiplied with, by its mode, for the best one to be the largest. ``newest`` is in older records."""
 PROBE_BYTES = 1 << 16
 """What is written to find out whether a folder can be written."""
-RETRY_SECONDS = 0.05
-"""What a folder that is being deleted gets for that, before it is made again."""
 Writer = Callable[[Path], None]
 """Fills the empty folder of a checkpoint. Other threads may continue meanwhile."""
 
@@ -41,9 +40,7 @@ def checkpoint_dir(run_dir: Path, *, step: int, epoch: int) -> Path:
     return checkpoints_dir(run_dir) / f"epoch-{epoch:04d}-step-{step:08d}"
 
 
-def write_checkpoint(
-    target: Path, write: Writer, facts: Mapping[str, Any], signing_key: str = "", *, num_tries: int = 5
-) -> dict[str, Any]:
+def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any], signing_key: str = "") -> dict[str, Any]:
     """Write one checkpoint and return its record.
 
     A folder with a temporary name is filled, its files are synced and listed in ``checkpoint.json``, then it gets its
@@ -54,23 +51,27 @@ def write_checkpoint(
         write: Fills the folder.
         facts: ``step``, ``epoch``, ``metrics`` and ``score`` of the record.
         signing_key: Signs the list of files; empty: it is not signed.
-        num_tries: How often it is begun where the run directory is moved or deleted meanwhile.
 
     Raises:
         CheckpointError: The folder can't be written.
     """
-    temporary = target.with_name(f".{target.name}-{secrets.token_hex(3)}.tmp")
-    with writing(target, temporary):
+
+    def write_once() -> dict[str, Any]:
+        temporary = target.with_name(f".{target.name}-{secrets.token_hex(3)}.tmp")
+        temporary.mkdir(parents=True)
         try:
-            temporary.mkdir(parents=True)
             write(temporary)
             return complete_checkpoint(temporary, target, facts, signing_key)
         except Exception as error:
-            is_removed = isinstance(error, FileNotFoundError) or not temporary.exists()
-            if num_tries == 1 or not is_removed:
+            if temporary.exists():
                 raise
-    time.sleep(RETRY_SECONDS)
-    return write_checkpoint(target, write, facts, signing_key, num_tries=num_tries - 1)
+            # Frameworks have their own errors for a folder that is moved or deleted.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(temporary)) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    with writing(target, None):
+        return despite_removal(write_once)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from rtrain.runs.checkpoints import (
     read_record,
 )
 from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
-from rtrain.runs.filesystem.files import named_errors, sha256_of_text, unwritable, write_atomic
+from rtrain.runs.filesystem.files import despite_removal, named_errors, sha256_of_text, unwritable, write_atomic
 from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.filesystem.lock import Lock
@@ -46,8 +46,6 @@ from rtrain.runs.records import (
 from rtrain.runs.status import Status
 
 MANIFEST_INTERVAL_SECONDS = 2.0
-NUM_TRIES, RETRY_SECONDS = 5, 0.05
-"""How often the manifest is tried where the run directory disappears while it is written, and the time in between."""
 
 
 class Recorder:
@@ -165,14 +163,7 @@ class Recorder:
 
     def _write(self) -> None:
         """Write the manifest into an existing run directory that no other process writes."""
-        for left in reversed(range(NUM_TRIES)):
-            try:
-                self._write_once()
-                break
-            except FileNotFoundError:  # the directory is being moved or deleted in this very moment
-                if not left:
-                    raise
-                time.sleep(RETRY_SECONDS)
+        despite_removal(self._write_once)
         self._written = time.monotonic()
 
     def _write_once(self) -> None:

@@ -129,7 +129,7 @@ class Mirror(RetryingThread):
             return self._error
         logger.warning("copying to %s failed: %s", self._copy.folder.url, said(error))
         if self._error is None:
-            self._notice(f"{self._copy.folder.url} fails: {said(error)}; training continues, and copying is retried")
+            self._notice(f"{self._copy.folder.url} fails: {said(error)}; copying is retried")
         return said(error)
 
 

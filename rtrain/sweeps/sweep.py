@@ -33,7 +33,7 @@ from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, mak
 from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.planning import Checks, Planner, of_trial
-from rtrain.sweeps.record.catching_up import catch_up, end_dead
+from rtrain.sweeps.record.catching_up import catch_up, end_dead, take_results
 from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.rebuilding import opened_record
 from rtrain.sweeps.record.remote import copied, find_sweep
@@ -177,6 +177,7 @@ class Sweep:
         """Pass the existing trials to search and scheduler."""
         catch_up(self.record, self._scheduler_name, self._observer.notice)
         self._judge.remember()
+        take_results(self.record)
         for trial in self.record.trials:
             if trial.status in TRIAL_OVER:
                 self._learn(trial)
@@ -347,11 +348,8 @@ class Sweep:
             self._judge.forget(number)
         if died and self._may_start_again(trial, "its process exited unexpectedly; it continues from its checkpoint"):
             return
-        if (
-            error
-            and error["type"] == NO_RESOURCES
-            and self._may_start_again(trial, "others took its resources; it is pending")
-        ):
+        is_without_place = error is not None and error["type"] == NO_RESOURCES
+        if is_without_place and self._may_start_again(trial, "others took its resources; it is pending"):
             return
         if died:
             error = {"type": "ProcessDied", "message": "its process exited unexpectedly too often"}

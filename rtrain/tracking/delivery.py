@@ -117,8 +117,8 @@ class Delivery(RetryingThread):
         """Report the first failure, and release the logger that failed."""
         logger.info("%s: %s", self.name, error, exc_info=error)
         if self._error is None:
-            again = "training continues, and missing data is sent when it works again"
-            self._notice(f"{self.name} does not respond ({type(error).__name__}: {first_line(error)}); {again}")
+            why = f"{type(error).__name__}: {first_line(error)}"
+            self._notice(f"{self.name} does not respond ({why}); missing data is sent when it works again")
         failed, self._logger = self._logger, None
         try:
             if failed is not None:

@@ -572,22 +572,6 @@ def test_no_more_trials_are_begun_at_once_than_the_key_says(most, begun):
     assert len(running) == begun
 
 
-@pytest.mark.parametrize("trainer", ["xgboost", "lightgbm"])
-@pytest.mark.parametrize("metric", ["test/mlogloss", None])
-def test_trials_of_trees_are_judged_by_the_model_that_is_kept_in_any_order(trainer, metric):
-    metric = {"lightgbm": "test/multi_logloss"}.get(trainer, metric) if metric else "null"
-    found = []
-    for depths in ("2,6", "6,2"):
-        words = [*TINY[:-1], f"trainer={trainer}", f"sweep.metric={metric}", "trainer.num_boost_round=60"]
-        record, folder = swept([*words, f"trainer.params.max_depth={depths}"])
-        runs = [Run.load(folder / one["name"]) for one in record["trials"]]
-        assert any(run.manifest.model["best_round"] < 60 for run in runs), "else it makes no difference"
-        assert [one["values"] for one in record["trials"]] == [[run.manifest.best["value"]] for run in runs]
-        found.append({one["name"].partition("-")[2]: one["values"] for one in record["trials"]})
-        shutil.rmtree("runs")
-    assert found[0] == found[1]
-
-
 def test_notes_on_the_config_are_told_once_for_all_trials(capsys):
     swept([*TINY, "trainer.num_boost_round=4", "trainer.early_stopping_rounds=1,2"])
     assert capsys.readouterr().err.count("trainer.early_stopping_rounds was renamed") == 1

@@ -7,12 +7,13 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 from rtrain.errors import RunDirError, StrangeFileError
 from rtrain.runs.filesystem.plain_files import open_inside
@@ -20,6 +21,9 @@ from rtrain.runs.filesystem.plain_files import open_inside
 BLOCK_BYTES = 1 << 20
 MANIFEST = "manifest.json"
 """In a run directory: what makes it one."""
+NUM_TRIES, RETRY_SECONDS = 5, 0.05
+"""How often a write begins where its folder is moved or deleted meanwhile, and the time in between."""
+Written = TypeVar("Written")
 
 
 @contextmanager
@@ -59,6 +63,20 @@ def write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def despite_removal(write: Callable[[], Written]) -> Written:
+    """Return what ``write`` returns; it begins again where the run directory is moved or deleted in that very moment.
+
+    Raises:
+        FileNotFoundError: The one of the last try.
+    """
+    for _ in range(NUM_TRIES - 1):
+        try:
+            return write()
+        except FileNotFoundError:
+            time.sleep(RETRY_SECONDS)
+    return write()
 
 
 def unshare(folder: Path, name: str) -> None:

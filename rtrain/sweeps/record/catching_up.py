@@ -59,6 +59,13 @@ def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: 
         record.take_best(trial, best_of(manifest))
 
 
+def take_results(record: SweepRecord) -> None:
+    """Note what trials have reached by their runs, where their reports alone don't say it: those of boosted trees."""
+    for trial in record.trials:
+        if trial.status in (*WITH_RESULT, Status.PAUSED):
+            record.take_best(trial, best_of(read_manifest(record.folder / trial.name)))
+
+
 def _forget(trial: Trial) -> None:
     """Make a trial what it was before it was trained."""
     planned = Trial(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import threading
@@ -17,6 +18,8 @@ import yaml
 from rtrain.config.did_you_mean import did_you_mean
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
+from rtrain.run_lines import Limits
+from rtrain.runs.checkpoints import best_record
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import Manifest, utc_now
@@ -101,15 +104,18 @@ class SweepRecord:
 
         Args:
             trial: It is over.
-            best: As ``best_of`` returns it. Of a model that holds all rounds it is what the model reaches, whatever
+            best: As ``best_of`` returns it. Of boosted trees it is what the model reaches that is kept, whatever
                 rounds before have reported.
         """
         if not best:
             return
         if not self.goals:
             self.goals.append(Objective(metric=best["monitor"], mode=best["mode"]))
-        is_wanted = trial.values is None or (best.get("newest") and len(self.goals) == 1)
-        if is_wanted and self.goals[0].metric == best["monitor"]:
+        if "kept" in best:
+            values = [best["kept"].get(goal.metric) for goal in self.goals]
+            is_known = all(one is not None and math.isfinite(one) for one in values)
+            trial.values = [float(one) for one in values] if is_known else None
+        elif trial.values is None and [goal.metric for goal in self.goals] == [best["monitor"]]:
             trial.values = [best["value"]]
 
     def write(self, *, now: bool = True) -> None:
@@ -259,10 +265,12 @@ def point_to(link: Path, name: str) -> None:
 
 
 def best_of(manifest: Manifest) -> dict[str, Any]:
-    """Return the metric of a run's best checkpoint, its mode and value, and whether the newest is the best by nature.
+    """Return the metric of a run's best checkpoint, its mode and value; nothing for a run without one.
 
-    That is so of boosted trees: the newest model holds all rounds before it. A run without one has nothing.
+    Of boosted trees, ``kept`` are all metrics of that checkpoint: its model holds all rounds before it.
     """
     best = manifest.best or {}
-    scores = [one.get("score") or {} for one in manifest.checkpoints]
-    return {**best, "newest": any(one.get("newest", False) for one in scores)} if best else {}
+    if not best or Limits.of(manifest).unit != "round":
+        return best
+    record = best_record(manifest.checkpoints)
+    return {**best, "kept": {} if record is None else record["metrics"]}
