@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
+
+from rtrain.errors import ConfigError
+from rtrain.runs.filesystem.files import named_output
 
 if TYPE_CHECKING:
     from rtrain.smoke import Outcome
@@ -16,6 +20,21 @@ XML_ELEMENTS = {"missed": "failure", "wrong": "error", "skipped": "skipped"}
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 NOT_XML = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Sequences that colour a terminal, and characters that XML can't hold or that show nothing."""
+
+
+def check_junit(path: Path) -> None:
+    """Create the folder of a file for results, so that what can't be written is known before training.
+
+    Raises:
+        ConfigError: It is a folder.
+        RtrainError: Its folder can't be created or written.
+    """
+    if path.is_dir():
+        raise ConfigError(f"--junit: {path} is a folder.", f"Name a file: {path / 'smoke.xml'}")
+    with named_output(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigError(f"--junit: {path} can't be written.", "Use another folder.")
 
 
 def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
@@ -31,8 +50,8 @@ def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         _add_case(suite, outcome)
     indent(root)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    with named_output(path):
+        ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _add_case(suite: Element, outcome: Outcome) -> None:

@@ -69,16 +69,16 @@ def evaluate(
 
     from rtrain.evaluation import measure
     from rtrain.history.references import find_model
-    from rtrain.prediction.places import check_evaluation, told
+    from rtrain.prediction.places import check_evaluation
     from rtrain.process.interrupts import ended_by_sigterm
-    from rtrain.runs.filesystem.files import to_json, write_atomic
+    from rtrain.runs.filesystem.files import named_output, to_json, write_atomic
 
     if output is not None:
         check_evaluation(output)
     with ended_by_sigterm():
         found = measure(find_model(run), overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
-        with told(Path(output)):
+        with named_output(Path(output)):
             write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
     if as_json:
         say_as_it_is(to_json(asdict(found), indent=2))

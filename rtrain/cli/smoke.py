@@ -27,8 +27,11 @@ def smoke(
     ] = 120,
 ) -> None:
     """Train every config with a smoke block and check that its metrics are within bounds."""
+    from rtrain.cli.junit import check_junit, write_junit
     from rtrain.smoke import find_smokes, run_smokes
 
+    if junit is not None:
+        check_junit(junit)
     smokes = find_smokes(paths or [])
     width = max(len(smoke.name) for smoke in smokes)
     outcomes = []
@@ -36,8 +39,6 @@ def smoke(
         say(_row(outcome, width))
         outcomes.append(outcome)
     if junit is not None:
-        from rtrain.cli.junit import write_junit
-
         write_junit(junit, outcomes)
     counts = Counter(outcome.status for outcome in outcomes)
     told = [status for status in ("passed", "missed", "wrong", "skipped") if status != "wrong" or counts[status]]

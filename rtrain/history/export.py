@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import ConfigError, RtrainError
+from rtrain.errors import ConfigError
 from rtrain.history.rows import Row
 from rtrain.runs.events import events_file, named_apart, read_events
-from rtrain.runs.filesystem.files import to_json
+from rtrain.runs.filesystem.files import named_output, to_json
 
 PLACE = ("run", "path", "step", "epoch", "time")
 """What stands in front of the metrics."""
@@ -44,11 +44,8 @@ def export_events(rows: Sequence[Row], output: Path, *, force: bool = False) -> 
     values = sorted({name for row in runs for entry in _entries(row) for name in entry[2]})
     tables = (_table(row, metrics, values) for row in runs)
     write = _write_parquet if output.suffix == ".parquet" else _write_csv
-    try:
-        with _replacing(output) as temporary:
-            return write(tables, temporary, metrics, values)
-    except OSError as error:
-        raise RtrainError(f"{output} can't be written: {error.strerror or error}.") from error
+    with named_output(output), _replacing(output) as temporary:
+        return write(tables, temporary, metrics, values)
 
 
 def _entries(row: Row) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], Mapping[str, Any]]]:

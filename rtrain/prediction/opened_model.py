@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -148,8 +149,11 @@ def _refuse_two_places(overrides: Sequence[str]) -> None:
 
 
 def _is_data(word: str) -> bool:
-    """Tell whether a word names data: by its ending, or since there is such a file or folder."""
-    return "=" not in word and (kind_of(word) is not None or Path(word).expanduser().exists())
+    """Tell whether a word names data: by its ending, or since there is such a file or folder, ``day=1.csv`` say."""
+    key, is_pair, _ = word.partition("=")
+    if is_pair and "/" not in key and key.partition(".")[0] in PARTS:
+        return False
+    return (not is_pair and kind_of(word) is not None) or os.path.lexists(Path(word).expanduser())
 
 
 def _rows_of(word: str, about: CheckpointMetadata) -> list[str]:

@@ -18,9 +18,9 @@ from pyarrow import csv, parquet
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.columns import columns_of
-from rtrain.prediction.places import check_folder, check_free, told
+from rtrain.prediction.places import check_folder, check_free
 from rtrain.prediction.scoring import scores_of
-from rtrain.runs.filesystem.files import finite
+from rtrain.runs.filesystem.files import finite, named_output
 from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, QuantileModel, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
@@ -64,23 +64,23 @@ class Output:
         """Return what writes a table after the ones before; the output gets its name when the block has ended well.
 
         Raises:
-            PredictionError: It can't be written.
+            RtrainError: It can't be written.
         """
         final = self.path.resolve()
         temporary = final.with_name(f".{final.name}-{secrets.token_hex(3)}.tmp")
         writer: _Writer = _Parts(temporary) if self.is_folder else _File(temporary, self.path.suffix)
 
         def write(table: pa.Table) -> None:
-            with told(self.path):
+            with named_output(self.path):
                 writer.write_table(table)
 
         try:
             yield write
-            with told(self.path):
+            with named_output(self.path):
                 writer.close()
             if not temporary.exists():
                 raise ConfigError(NO_ROWS)
-            with told(self.path):
+            with named_output(self.path):
                 _place(temporary, final)
         finally:
             _remove(temporary)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rtrain.config.files.data_files import kind_of
 from rtrain.datasets.files import files_at
 from rtrain.datasets.remote import is_glob
-from rtrain.errors import ConfigError, PredictionError
+from rtrain.errors import ConfigError
 from rtrain.storage.stores import is_url
 
 
@@ -80,16 +79,3 @@ def check_not_read(output: Path, dataset: Mapping[str, Any]) -> None:
             read = one.resolve()
             if final == read or final in read.parents or (read in final.parents and may_be_read):
                 raise ConfigError(f"{output}: the rows are read from it, and would be replaced.", "Use another name.")
-
-
-@contextmanager
-def told(output: Path) -> Iterator[None]:
-    """Let an error of the file system in the block name the output.
-
-    Raises:
-        PredictionError: A file can't be written.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise PredictionError(f"{output} can't be written: {error.strerror or error}.") from error

@@ -62,6 +62,27 @@ def test_all_places_that_are_named_are_read_or_refused(trained, files, capsys, v
     assert not Path("out.csv").exists()
 
 
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "name", ["d ä,=.csv", "day=1.csv", "day=1/", "more/x.y=3.csv", "./dataset.limit=1.csv", "#a.csv", "[b].csv", "-.csv"]
+)
+def test_a_file_or_folder_that_is_there_is_data_whatever_it_is_called(trained, files, capsys, verb, name):
+    place = Path(name)
+    place.parent.mkdir(exist_ok=True)
+    if name.endswith("/"):
+        place.mkdir()
+    csv.write_csv(ROWS, place / "1.csv" if name.endswith("/") else place)
+    shown = {"evaluate": f"num_rows    {len(ROWS)}", "predict": f"predicted {len(ROWS)} rows"}
+    assert command([verb, trained, *VERBS[verb], "--", name]) == 0, capsys.readouterr().err
+    assert shown[verb] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_key_stays_one_where_a_file_is_called_like_it(trained, files, capsys, verb):
+    Path("scaling.num_workers=0").touch()
+    assert command([verb, trained, *VERBS[verb], "q1.csv", "scaling.num_workers=0"]) == 0, capsys.readouterr().err
+
+
 def test_the_pattern_that_is_proposed_reads_them_all(trained, files):
     with pytest.raises(ConfigError) as refused:
         rtrain.predict(trained, "out.csv", ["parts/1.csv", "parts/2.csv"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-from rtrain.errors import RunDirError, StrangeFileError
+from rtrain.errors import RtrainError, RunDirError, StrangeFileError
 from rtrain.runs.filesystem.plain_files import open_inside
 
 BLOCK_BYTES = 1 << 20
@@ -112,6 +112,19 @@ def named_errors(run_dir: Path, hint: str | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         raise unwritable(run_dir, error, hint) from error
+
+
+@contextmanager
+def named_output(output: Path) -> Iterator[None]:
+    """Name a file for the user, which is no run's, in errors of a block that writes it.
+
+    Raises:
+        RtrainError: It can't be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RtrainError(f"{output} can't be written: {error.strerror or error}.") from error
 
 
 def unwritable(run_dir: Path, error: OSError, hint: str | None = None) -> RunDirError:
