@@ -156,7 +156,8 @@ def _missing_events(run_dir: Path, manifest: Manifest) -> Iterator[Finding]:
     """Find that reports which the manifest knows of are not in the file, which breaks off at a whole line."""
     path = events_file(run_dir)
     if manifest.events_lost_until is not None:
-        yield Finding(run_dir, path, "missing", f"no reports up to step {manifest.events_lost_until}: it was deleted")
+        lost = f"its reports up to step {manifest.events_lost_until}: the file was deleted or moved during training"
+        yield Finding(run_dir, path, "missing", lost)
     try:
         reaches = not manifest.metrics or reaches_step(path, manifest.step)
     except StrangeFileError:

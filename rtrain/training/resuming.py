@@ -18,7 +18,7 @@ from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint
-from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.lock import holder, is_locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, read_manifest
 from rtrain.runs.status import Status
@@ -167,16 +167,26 @@ def _refuse_pickles(found: Resumption, composed: Composed) -> None:
 def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resumption | None:
     """Return the newest unfinished run of a config, for ``run.resume`` of ``auto`` or ``must``."""
     found = list(_unfinished(composed))
-    fitting = next((one for one in found if not refused(one) and not is_worked_on(one.twin, one.run_dir, notice)), None)
+    free = (one for one in found if not is_locked(one.run_dir) and not refused(one))
+    fitting = next((one for one in free if not is_worked_on(one.twin, one.run_dir, notice)), None)
     if fitting is None and composed.conf.run.resume == "must":
         raise ConfigError(
-            f"run.resume=must is set, but there is no unfinished run of this config in {_home(composed)}."
-            + "".join(f"\n{one.run_dir.name} differs: {', '.join(refused(one))}" for one in found[:3]),
+            f"run.resume=must is set, but there is no unfinished run of this config in {_home(composed)} to resume."
+            + "".join(f"\n{_why_not(one)}" for one in found[:3]),
             "Start a new one: run.resume=never",
         )
     if fitting is not None and fitting.twin is not None:
         bring(fitting.twin, fitting.run_dir, notice)
     return fitting
+
+
+def _why_not(resumption: Resumption) -> str:
+    """Say why an unfinished run isn't resumed: its config differs, or a process works on it."""
+    name, keys = resumption.run_dir.name, refused(resumption)
+    if keys:
+        return f"{name} differs: {', '.join(keys)}"
+    working = holder(resumption.run_dir)
+    return f"{name} is in use by " + ("another process" if working is None else "process {} on {}".format(*working))
 
 
 def refused(resumption: Resumption) -> list[str]:
@@ -265,7 +275,7 @@ def _home(composed: Composed) -> Path:
 
 
 def _unfinished(composed: Composed) -> Iterator[Resumption]:
-    """Yield the interrupted runs below the run's name that no process works on, newest first."""
+    """Yield the unfinished runs below the run's name, newest first."""
     found = {}
     for path in _home(composed).glob(f"[!.]*/{FILE_NAME}"):
         try:
@@ -281,7 +291,7 @@ def _unfinished(composed: Composed) -> Iterator[Resumption]:
             found[twin.run_id] = _resumption(run_dir, manifest, composed)
         found[twin.run_id] = replace(found[twin.run_id], twin=twin)
     ordered = sorted(found.values(), key=lambda one: one.manifest.started_at, reverse=True)
-    yield from (one for one in ordered if one.manifest.status != Status.SUCCEEDED and not is_locked(one.run_dir))
+    yield from (one for one in ordered if one.manifest.status != Status.SUCCEEDED)
 
 
 def _open(run_dir: Path, composed: Composed) -> Resumption:

@@ -64,7 +64,8 @@ def test_all_places_that_are_named_are_read_or_refused(trained, files, capsys, v
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(
-    "name", ["d ä,=.csv", "day=1.csv", "day=1/", "more/x.y=3.csv", "./dataset.limit=1.csv", "#a.csv", "[b].csv", "-.csv"]
+    "name",
+    ["d ä,=.csv", "day=1.csv", "day=1/", "more/x.y=3.csv", "./dataset.limit=1.csv", "#a.csv", "[b].csv", "-.csv"],
 )
 def test_a_file_or_folder_that_is_there_is_data_whatever_it_is_called(trained, files, capsys, verb, name):
     place = Path(name)

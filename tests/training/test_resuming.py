@@ -231,6 +231,8 @@ def test_auto_leaves_a_run_alone_that_another_process_works_on(begun, tmp_path):
         assert fit(tmp_path / "runs", "run.resume=auto", "trainer.max_steps=1").path != begun.path
         with pytest.raises(ConfigError, match=r"is in use by process \d+ on "):
             rtrain.resume(begun.path)
+        with pytest.raises(ConfigError, match=rf"\n{begun.path.name} is in use by process \d+ on "):
+            fit(tmp_path / "runs", "run.resume=must", "trainer.max_steps=31")
     assert not is_locked(begun.path)
 
 

@@ -132,7 +132,9 @@ def test_a_file_that_is_deleted_is_named_and_reports_that_are_lost_are_found(rec
     found = [(one.problem, one.path.name, one.detail) for one in verify_run(recorder.run_dir)]
     if name == "events.jsonl":
         assert lost == 5
-        assert found == [("missing", "events.jsonl", "no reports up to step 5: it was deleted")]
+        assert found == [
+            ("missing", "events.jsonl", "its reports up to step 5: the file was deleted or moved during training")
+        ]
     else:
         assert lost is None
         assert found == []
