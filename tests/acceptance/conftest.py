@@ -18,8 +18,9 @@ VARIABLE = "RTRAIN_TEST_DATA"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder as slow."""
+    folder = Path(__file__).parent
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.is_relative_to(folder):
             item.add_marker(pytest.mark.slow)
 
 
