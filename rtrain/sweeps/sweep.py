@@ -352,7 +352,9 @@ class Sweep:
         if is_without_place and self._may_start_again(trial, "others took its resources; it is pending"):
             return
         if died:
-            error = {"type": "ProcessDied", "message": "its process exited unexpectedly too often"}
+            times = "once" if trial.num_deaths == 1 else f"{trial.num_deaths} times"
+            message = f"its process exited unexpectedly {times}, more than run.failure.max_failures allows"
+            error = {"type": "ProcessDied", "message": message}
             end_dead(self.record.folder / trial.name, error)
         if error is not None:
             trial.status, trial.error, trial.reason = Status.FAILED, dict(error), error["message"].partition("\n")[0]

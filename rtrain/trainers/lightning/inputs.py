@@ -207,7 +207,7 @@ class SharedData(pl.LightningDataModule):
         batches.begin(self._progress.epoch, self._progress.step_in_epoch, self._progress.rows)
         self.train_batches = batches
         self.num_own_rows["train"] = batches.num_own_rows()
-        return _with_batches(loader, batches, Seeded(loader.dataset))
+        return with_batches(loader, batches, Seeded(loader.dataset))
 
     def seed_rows(self, epoch: int, step: int) -> None:
         """Have samplers and transforms that are left alone draw by seed, epoch and step; shared rows do so anyway."""
@@ -233,7 +233,7 @@ class SharedData(pl.LightningDataModule):
         kept = num_rows - (num_rows % cut.batch_size if cut.drop_last else 0)
         batches = EvalBatches(kept, cut.batch_size, self._ranks)
         self.num_own_rows["val"] = self.num_own_rows.get("val", 0) + batches.num_own_rows
-        return loader if self._ranks.size == 1 else _with_batches(loader, batches, loader.dataset)
+        return loader if self._ranks.size == 1 else with_batches(loader, batches, loader.dataset)
 
     def _cut(self, loader: Any, name: str) -> BatchSampler | None:
         """Return how the loader cuts its rows, each once, into batches; None to leave it to that.
@@ -268,7 +268,8 @@ def _takes_each_row(sampler: Any, rows: Any) -> bool:
     return len(sampler) == len(rows) and not getattr(sampler, "replacement", False)
 
 
-def _with_batches(loader: DataLoader[Any], batches: BatchSampler, rows: Dataset[Any]) -> DataLoader[Any]:
+def with_batches(loader: DataLoader[Any], batches: BatchSampler, rows: Dataset[Any]) -> DataLoader[Any]:
+    """Return a loader of these rows in these batches, which is as ``loader`` otherwise."""
     return DataLoader(
         rows,
         batch_sampler=batches,
@@ -277,6 +278,9 @@ def _with_batches(loader: DataLoader[Any], batches: BatchSampler, rows: Dataset[
         pin_memory=loader.pin_memory,
         worker_init_fn=loader.worker_init_fn,
         persistent_workers=loader.persistent_workers,
+        prefetch_factor=loader.prefetch_factor,
+        timeout=loader.timeout,
+        multiprocessing_context=loader.multiprocessing_context,
     )
 
 

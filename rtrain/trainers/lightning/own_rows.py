@@ -11,8 +11,10 @@ import numpy as np
 from lightning.pytorch.utilities.data import extract_batch_size
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.model_helpers import is_overridden
+from torch.utils.data import BatchSampler, DataLoader
 
 from rtrain.errors import ConfigError, first_line
+from rtrain.trainers.lightning.inputs import with_batches
 from rtrain.trainers.lightning.predictor import load_module
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.loops.custom.predictors.outputs import as_columns
@@ -64,6 +66,8 @@ class OwnRows:
         if split is not None:
             message = f"--split {split}: the rows to predict come from predict_dataloader of the datamodule."
             raise ConfigError(message, "Leave --split out.")
+        loaders_of = self._data.predict_dataloader
+        self._data.predict_dataloader = lambda: _remade(loaders_of())
         try:
             with _running("predict_step"):
                 trainer = self._trainer(_Rows(take))
@@ -90,6 +94,14 @@ class OwnRows:
                 callbacks=[rows],
                 **given,
             )
+
+
+def _remade(loaders: Any) -> Any:
+    """Return plain loaders made with their arguments by name: Lightning makes them again, and fails by place."""
+    if isinstance(loaders, list | tuple):
+        return [_remade(one) for one in loaders]
+    batches = loaders.batch_sampler if type(loaders) is DataLoader else None
+    return with_batches(loaders, batches, loaders.dataset) if type(batches) is BatchSampler else loaders
 
 
 class _NotTakenError(BaseException):

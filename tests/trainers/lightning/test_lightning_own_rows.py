@@ -135,6 +135,33 @@ def test_a_prediction_writes_what_the_predict_step_returns(trained, tmp_path):
     np.testing.assert_allclose(np.stack(found["probabilities"].to_numpy()), expected, rtol=1e-6)
 
 
+LOADERS = {
+    "batch size by place": lambda x, of: of(x, 7),
+    "all by place": lambda x, of: of(x, 7, False, None, None, 0, None, False, True),
+    "a last batch that is left out in training": lambda x, of: of(x, 7, drop_last=True),
+    "a sampler of its own": lambda x, of: of(x, 7, sampler=range(len(x))),
+    "processes": lambda x, of: of(x, 7, num_workers=1, multiprocessing_context="spawn", timeout=60, prefetch_factor=3),
+    "two loaders": lambda x, of: [of(x[:20], 7), of(x[20:], 9)],
+    "a subclass": lambda x, of: type("Own", (of,), {})(x, batch_size=7),
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+def test_each_way_to_make_a_loader_predicts_all_rows(trained, tmp_path, monkeypatch, loader):
+    def predict_step(self, batch, index, dataloader_idx=0):
+        return {"probabilities": self(batch).softmax(1)}
+
+    def predict_dataloader(self):
+        return loader(self.x, torch.utils.data.DataLoader)
+
+    monkeypatch.setattr("own_rows_net.Net.predict_step", predict_step)
+    monkeypatch.setattr("own_rows_net.Data.predict_dataloader", predict_dataloader)
+    assert rtrain.predict(trained.path, tmp_path / "out.parquet") == 40
+    expected = by_hand(trained, 2)[0].softmax(1).numpy()
+    found = parquet.read_table(tmp_path / "out.parquet")
+    np.testing.assert_allclose(np.stack(found["probabilities"].to_numpy()), expected, rtol=1e-5)
+
+
 def test_predictions_of_a_batch_are_written_before_the_next_one_is_predicted(trained, monkeypatch):
     from own_rows_net import Net
 
