@@ -18,6 +18,7 @@ from rtrain.trainers.registry import packages
 ROOT = Path(rtrain.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 LAYERS = [
+    {"__main__"},
     {"cli", "api"},
     {"testing"},
     {"displays"},

@@ -15,6 +15,11 @@ from rtrain.cli.fit import with_optional_values
 RTRAIN = Path(sys.executable).with_name("rtrain")
 
 
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "rtrain", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"rtrain {rtrain.__version__}\n", "")
+
+
 def test_version(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"rtrain {rtrain.__version__}\n"
