@@ -38,7 +38,7 @@ def loop(config):
 """
 KINDS = {
     "declared": ("mlp", *WORDS),
-    "tree": ("xgboost", "num_workers=0", "trainer.num_boost_round=40", "run.checkpoint.every_steps=4"),
+    "tree": ("xgboost", "num_workers=0", "trainer.num_boost_round=120", "run.checkpoint.every_steps=4"),
     "loop": ("loop.yaml", "num_workers=0"),
 }
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -87,7 +87,7 @@ def test_trackers_hold_the_events_of_a_run_after_four_kills_and_resumes(kind, se
     words = [*trackers(server), f"run.loggers.mlflow.experiment={kind}"]
     for _ in range(KILLS):
         at = AtChange(rng.randint(60, 160), killed)
-        Child(folder, ["run.resume=auto", *words], at=at, what=what).wait()
+        assert Child(folder, ["run.resume=auto", *words], at=at, what=what).wait() != 0, "it was over before"
     run_dir = recovered(folder, words, what=what)
     assert run_dirs(folder) == [run_dir]
     assert_tracked(run_dir, server)
