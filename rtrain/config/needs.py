@@ -127,7 +127,7 @@ LOOP = Need(
 SWEEP = Need(
     met=lambda way: way.multirun,
     otherwise="without --multirun, only one run is trained",
-    instead="To sweep, add --multirun; in Python: rtrain.sweep(...)",
+    instead="To sweep, add --multirun to rtrain fit; in Python: rtrain.sweep(...)",
     keys=(),
     portable=True,
 )

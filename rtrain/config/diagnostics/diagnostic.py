@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtrain.config.compose.request import Request
@@ -40,6 +41,11 @@ def command(request: Request, *more: str) -> str:
     return shlex.join([*(mask_word(word) for word in request.command), *more])
 
 
+def can_sweep(command: Sequence[str]) -> bool:
+    """Tell whether a command takes several values of a key: a run that is resumed or predicts takes one of each."""
+    return command[1] in ("fit", "check")
+
+
 def adding_word(place: CliWord) -> str:
     """Return the wrong word as one that adds names to a mapping; + can't set what else a sweep may try, null say."""
     sign = "++" if "--multirun" in place.command else "+"
@@ -51,6 +57,6 @@ def command_with(place: CliWord, *new: str, without: str = "") -> str:
     words = list(place.command)
     words[place.index : place.index + 1] = map(mask_word, new)
     words = [one for one in words if one != without]
-    if any(word.startswith("sweep") for word in new) and "--multirun" not in words:
+    if any(word.startswith("sweep") for word in new) and "--multirun" not in words and can_sweep(words):
         words.append("--multirun")
     return shlex.join(words)

@@ -16,7 +16,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, chosen_at, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.defaults_lists import DefaultsLists
-from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
+from rtrain.config.diagnostics.diagnostic import Diagnostic, can_sweep, command, command_with
 from rtrain.config.diagnostics.meant.class_names import by_name, homes_of
 from rtrain.config.diagnostics.meant.configs import command_for, command_of_choice
 from rtrain.config.diagnostics.meant.examples import lacks_example, node_at
@@ -317,33 +317,33 @@ class _Explainer:
         if place is not None and not is_choice and "/" not in key and not self.wrong_keys.known.knows(expand_key(key)):
             return self._several_of_unknown(key, value, place)
         number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
+        several = command(self.request, "--multirun") if can_sweep(self.request.command) else None
         if number is not None and WITH_COMMA.fullmatch(value):
-            several = command(self.request, "--multirun")
-            return Diagnostic(
-                f"{message}; a number can't contain a comma", place, None, number, f"or train with each: {several}"
-            )
+            note = None if several is None else f"or train with each: {several}"
+            return Diagnostic(f"{message}; a number can't contain a comma", place, None, number, note)
         note = f"or, for a single value, a list: [{value}]" + (f", or a number: {number}" if number else "")
         listed = self.values.checked(place, f"{key}=[{value}]") if place else None
         is_list = isinstance(node_at(self.wrong_keys.composed, expand_key(key)), ListConfig)
         if listed is not None and (is_list or self.values.list_at(expand_key(key)) is not None):
-            return Diagnostic(
-                message, place, None, listed, "put a list in brackets; or train with each value: --multirun"
-            )
+            note = "put a list in brackets" + ("" if several is None else "; or train with each value: --multirun")
+            return Diagnostic(message, place, None, listed, note)
         first = f"{key}={value.partition(',')[0]}"
         may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
-        attempt = command(self.request, "--multirun") if may_be else None
-        return Diagnostic(message, place, None, attempt, note)
+        return Diagnostic(message, place, None, several if may_be else None, note)
 
     def _several_of_unknown(self, key: str, value: str, place: CliWord) -> Diagnostic:
         """Explain an unknown key by the first of its values, and sweep over all of them."""
         if (own := of_sweeper(f"{key}={value}")) is not None:
-            return Diagnostic(f"there is no key '{key}'", place, None, f"{command_with(place, own)} --multirun")
+            attempt = f"{command_with(place, own)} --multirun" if can_sweep(place.command) else None
+            return Diagnostic(f"there is no key '{key}'", place, None, attempt)
         number = next(iter(with_point(value)), None) if WITH_COMMA.fullmatch(value) else None
         word = f"{key}={number or value.partition(',')[0]}"
         asked = replace(place, command=[*place.command[: place.index], word, *place.command[place.index + 1 :]])
         found = replace(self.wrong_keys.explain(expand_key(key), asked), place=place)
         if number is not None or found.meant is None or found.attempt is None:
             return found
+        if not can_sweep(place.command):
+            return replace(found, attempt=None)
         return replace(found, attempt=f"{command_with(place, f'{found.meant}={value}')} --multirun")
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Diagnostic:

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 
 from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.diagnostic import command_with
+from rtrain.config.diagnostics.diagnostic import can_sweep, command_with
 from rtrain.config.diagnostics.meant.class_names import SEVERAL, by_name, class_called, class_in, homes_of
 from rtrain.config.diagnostics.meant.keys.suggest import Keys
 from rtrain.config.diagnostics.meant.keys.words import sentence_about, translated
@@ -71,7 +71,8 @@ class Values:
 
     def _swept(self, place: CliWord, key: str, value: str) -> str | None:
         """Return the command that trains with each value of a list; None where a key can't have them."""
-        inside = None if key.lstrip("+").startswith("sweep.") else _LIST.fullmatch(value)
+        may_be = can_sweep(place.command) and not key.lstrip("+").startswith("sweep.")
+        inside = _LIST.fullmatch(value) if may_be else None
         if inside is None or self.checked(place, f"{key}={inside[1].partition(',')[0]}") is None:
             return None
         return command_with(place, f"{key}={inside[1]}", "--multirun")
