@@ -262,7 +262,7 @@ class _Explainer:
 
     def _nothing_to_delete(self, match: re.Match[str], _: Exception) -> Diagnostic:
         key = match[1]
-        place = self.places.of_word(key)
+        place = self.places.of_word(f"~{key}") or self.places.of_word(key)  # another word may set it
         meant = closest_key(key, self.wrong_keys.keys.known)
         attempt = command_with(place, *([f"~{meant}"] if meant else [])) if place else None
         return Diagnostic(f"there is no '{key}' to remove", place, meant, attempt)

@@ -253,6 +253,11 @@ def test_a_key_that_every_config_has_is_not_taken_out(word):
     assert "can't remove it" in said or "to remove" in said
 
 
+def test_the_word_that_takes_out_is_marked_and_not_one_that_sets_the_key():
+    command, marks = refused("xgboost", "trainer.params.eta=null", "~trainer.params.eta").splitlines()[1:3]
+    assert command[marks.index("^") : marks.rindex("^") + 1] == "~trainer.params.eta"
+
+
 SMOKE = ["smoke.max_epoch=3", "smoke.epochs=1", "smoke.max_second=9", "smoke.learning_rate=1", "smoke.overides=[x]"]
 
 
