@@ -175,9 +175,9 @@ class Sweep:
 
     def _remember(self) -> None:
         """Pass the existing trials to search and scheduler."""
-        catch_up(self.record, self._scheduler_name, self._observer.notice)
+        found = catch_up(self.record, self._scheduler_name, self._observer.notice)
         self._judge.remember()
-        take_results(self.record)
+        take_results(self.record, found)
         for trial in self.record.trials:
             if trial.status in TRIAL_OVER:
                 self._learn(trial)

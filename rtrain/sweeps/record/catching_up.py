@@ -18,7 +18,7 @@ from rtrain.sweeps.record.sweep_record import SweepRecord, best_of
 from rtrain.sweeps.record.trial import Trial
 
 
-def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> None:
+def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> dict[int, Mapping[str, Any]]:
     """Bring the trials of a record up to date with their run directories.
 
     A trial whose process wrote its end after the sweep was killed is over. One whose run was deleted is planned again,
@@ -28,7 +28,11 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
         record: Of the sweep.
         scheduler: Name of the sweep's scheduler, if it has one.
         notice: Takes a line for the user.
+
+    Returns:
+        What ``best_of`` says of the run of each trial that has one, by number.
     """
+    found = dict[int, Mapping[str, Any]]()
     for trial in record.trials:
         run_dir = record.folder / trial.name
         if (run_dir / MANIFEST).exists():
@@ -43,10 +47,12 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
                 )
                 _forget(trial)
                 continue
+            found[trial.number] = best_of(manifest)
             _take_end(record, trial, manifest, scheduler)
         elif trial.status in (*WITH_RESULT, Status.PAUSED):
             notice(f"{trial.name} was deleted ({run_dir} has no {MANIFEST}): it is trained again")
             _forget(trial)
+    return found
 
 
 def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: str | None) -> None:
@@ -59,11 +65,16 @@ def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: 
         record.take_best(trial, best_of(manifest))
 
 
-def take_results(record: SweepRecord) -> None:
-    """Note what trials have reached by their runs, where their reports alone don't say it: those of boosted trees."""
+def take_results(record: SweepRecord, found: Mapping[int, Mapping[str, Any]]) -> None:
+    """Note what trials have reached where their reports alone don't say it, which is so of boosted trees.
+
+    Args:
+        record: Of the sweep, when the reports have been read again.
+        found: As ``catch_up`` returns it.
+    """
     for trial in record.trials:
         if trial.status in (*WITH_RESULT, Status.PAUSED):
-            record.take_best(trial, best_of(read_manifest(record.folder / trial.name)))
+            record.take_best(trial, found.get(trial.number, {}))
 
 
 def _forget(trial: Trial) -> None:

@@ -269,7 +269,7 @@ def _takes_each_row(sampler: Any, rows: Any) -> bool:
 
 
 def with_batches(loader: DataLoader[Any], batches: BatchSampler, rows: Dataset[Any]) -> DataLoader[Any]:
-    """Return a loader of these rows in these batches, which is as ``loader`` otherwise."""
+    """Return a loader of these rows in these batches, with the processes and functions of ``loader``."""
     return DataLoader(
         rows,
         batch_sampler=batches,
