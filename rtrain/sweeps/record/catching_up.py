@@ -30,7 +30,7 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
         notice: Takes a line for the user.
 
     Returns:
-        What ``best_of`` says of the run of each trial that has one, by number.
+        The ``best_of`` of each trial that has a run, by its number.
     """
     found = dict[int, Mapping[str, Any]]()
     for trial in record.trials:
