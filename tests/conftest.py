@@ -89,15 +89,16 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_leaks() -> Iterator[None]:
+def no_leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fail a test that leaves an environment variable, another working directory, a handler or a Ray session behind.
 
     A Ray session that the tests of a file share is the fixture's, which ends it.
 
     The folders of projects stay on the path of a process that trains, each before all others: a thousand of them would
-    be looked through by each import of the tests that follow.
+    be looked through by each import of the tests that follow. Their modules are forgotten: others have the same names.
     """
     before, folder, path = dict(os.environ), os.getcwd(), list(sys.path)  # noqa: PTH109
+    modules, projects = set(sys.modules), f"{tmp_path_factory.getbasetemp()}{os.sep}"
     is_shared = ray_is_running()
     on_interrupt = signal.getsignal(signal.SIGINT)
     yield
@@ -108,6 +109,9 @@ def no_leaks() -> Iterator[None]:
     moved = os.getcwd()  # noqa: PTH109
     interrupted = signal.getsignal(signal.SIGINT)
     sys.path[:] = path
+    for name in sys.modules.keys() - modules:
+        if place_of(sys.modules[name]).startswith(projects):
+            del sys.modules[name]
     os.environ.update(before)
     os.chdir(folder)
     signal.signal(signal.SIGINT, on_interrupt)
@@ -117,6 +121,12 @@ def no_leaks() -> Iterator[None]:
     assert not ray_runs, "the test leaves a Ray session running"
     assert moved == folder, "the test leaves another working directory behind"
     assert interrupted is on_interrupt, "the test leaves a handler of Ctrl-C behind"
+
+
+def place_of(module: Any) -> str:
+    """Return the file of a module, or the folder of a package that has no ``__init__.py``; empty for all else."""
+    own = getattr(module, "__dict__", {})
+    return str(own.get("__file__") or next(iter(own.get("__path__") or ()), ""))
 
 
 def ray_is_running() -> bool:

@@ -48,8 +48,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "live_net.py").write_text(NET)
-    yield tmp_path
-    sys.modules.pop("live_net", None)
+    return tmp_path
 
 
 def fit(**more):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import sys
 import threading
 
 import numpy as np
@@ -106,7 +105,6 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "mine.py").write_text(CODE)
     monkeypatch.chdir(tmp_path)
-    sys.modules.pop("mine", None)
     return tmp_path
 
 

@@ -209,8 +209,7 @@ def import_and_wait(name):
 def slow_module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "imported_slowly.py").write_text(SLOW_MODULE)
-    yield "imported_slowly"
-    sys.modules.pop("imported_slowly", None)
+    return "imported_slowly"
 
 
 def test_ctrl_c_waits_for_the_end_of_an_import(slow_module):

@@ -192,7 +192,6 @@ error: dataset.function: own:rows failed: ValueError: operands could not be broa
 def project(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(CODE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "own", raising=False)
     return tmp_path
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from rtrain.config.did_you_mean import closest, to_try
@@ -38,9 +39,9 @@ class ProjectPath(str):
 
 
 def use_project_root(root: str | Path) -> None:
-    """Make the modules in ``root`` importable and allowed; a second call with the same folder changes nothing."""
+    """Make the modules in ``root`` importable, before those of other projects, and allowed."""
     path = ProjectPath(Path(root).resolve())
-    if not any(isinstance(one, ProjectPath) and one == path for one in sys.path):
+    if not (isinstance(sys.path[0], ProjectPath) and sys.path[0] == path):
         sys.path[:] = [path, *(one for one in sys.path if one != path)]
 
 
@@ -67,9 +68,14 @@ def project_forgotten() -> Iterator[None]:
         roots = [root for root in project_roots() if str(root) not in paths]
         sys.path[:] = paths
         for name in set(sys.modules) - modules:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file and any(_is_own(Path(file), root) for root in roots):
+            if any(_is_own(place, root) for place in _places(sys.modules[name]) for root in roots):
                 del sys.modules[name]
+
+
+def _places(module: ModuleType) -> list[Path]:
+    """Return the file of a module, or the folders of a package that has no ``__init__.py``."""
+    own = getattr(module, "__dict__", {})  # one that is imported lazily would import the rest if it was asked for more
+    return [Path(own["__file__"])] if own.get("__file__") else [Path(one) for one in own.get("__path__", ())]
 
 
 def is_framework(module: str) -> bool:
@@ -116,6 +122,19 @@ def stands_before(top: str) -> str | None:
     others = [one for one in sys.path if not isinstance(one, ProjectPath)]
     found = [origin for root in project_roots() if _lies_in(top, root) for origin in _origins(top, sys.path)]
     return found[0] if found and not set(found) & set(_origins(top, others) or found) else None
+
+
+def file_in_project(module: str) -> Path | None:
+    """Return the file of a project folder that a dotted path would be imported from, if it is one; imports nothing."""
+    paths: Sequence[str] = sys.path
+    parts = module.split(".")
+    for index in range(len(parts)):
+        spec = PathFinder.find_spec(".".join(parts[: index + 1]), paths)
+        if spec is None:
+            return None
+        paths = list(spec.submodule_search_locations or [])
+    file = Path(spec.origin) if spec and spec.origin else None
+    return file if file and any(_is_own(file, root) for root in project_roots()) else None
 
 
 def _lies_in(top: str, root: Path) -> bool:

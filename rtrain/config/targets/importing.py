@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from rtrain.config.diagnostics.own_lines import line_of_syntax, own_lines, render_lines
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.targets.allow_list import FRAMEWORKS, is_framework
+from rtrain.config.files.locations import shown
+from rtrain.config.targets.allow_list import FRAMEWORKS, file_in_project, is_framework
 from rtrain.errors import ConfigError
 from rtrain.process.quick_imports import search_as_usual
 
 
 def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
     """Import the longest leading part of ``path`` that is a module; return it and the names that are left."""
-    if not is_framework(path):
-        search_as_usual()
+    if is_framework(path):
+        return _longest(path, where)
+    search_as_usual()
+    module, names = _longest(path, where)
+    _refuse_of_other_project(module, where)
+    return module, names
+
+
+def _longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
     parts = path.split(".")
     module = _import(parts[0], where, path)
     for index, part in enumerate(parts[1:], start=1):
@@ -28,6 +37,20 @@ def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
         except _NotThereError:
             return module, parts[index:]
     return module, []
+
+
+def _refuse_of_other_project(module: ModuleType, where: str) -> None:
+    """Refuse a module that this process imported from elsewhere, while the project has another one of its name."""
+    imported, own = getattr(module, "__file__", None), file_in_project(module.__name__)
+    if imported is None or own is None or Path(imported).resolve() == own.resolve():
+        return
+    if Path(imported).is_file() and Path(imported).read_bytes() == own.read_bytes():
+        return  # another checkout of the same code
+    raise ConfigError(
+        f"{where}: this process has imported {module.__name__} from {shown(Path(imported))}; the project's is "
+        f"{shown(own)}.",
+        "  restart Python, or give one of the modules another name",
+    )
 
 
 class _NotThereError(ConfigError):

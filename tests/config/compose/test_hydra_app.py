@@ -18,7 +18,6 @@ from omegaconf import DictConfig, OmegaConf
 from small_project import SCHEMAS, check, each_trial, refused, write
 
 from rtrain.config.session import Session
-from rtrain.config.targets.allow_list import project_forgotten
 from rtrain.errors import ConfigError
 from rtrain.searches import grid
 
@@ -99,13 +98,11 @@ class Witness(Callback):
 def test_hydras_callbacks_are_called(project):
     write("witness.py", WITNESS)
     words = ["+hydra.callbacks.w._target_=witness.Witness"]
-    with project_forgotten():
-        with Session("digits", words, SCHEMAS) as session:
-            session.run(lambda composed, folder: None)
-        with pytest.raises(RuntimeError), Session("digits", [*words, "lr=1,2"], SCHEMAS) as session:
-            each_trial(session, lambda composed, folder: _fail())
-        seen = sys.modules["witness"].seen
-    assert seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED]
+    with Session("digits", words, SCHEMAS) as session:
+        session.run(lambda composed, folder: None)
+    with pytest.raises(RuntimeError), Session("digits", [*words, "lr=1,2"], SCHEMAS) as session:
+        each_trial(session, lambda composed, folder: _fail())
+    assert sys.modules["witness"].seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED]
 
 
 def _fail():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -111,7 +110,6 @@ def test_words_stand_beside_the_module_of_any_plugin(tmp_path, monkeypatch):
     )
     (tmp_path / f"ridge_plugin{ENDING}").write_text("Conf:\n  keys:\n    alpha: l2_penalty\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "ridge_plugin", raising=False)
     conf = import_module("ridge_plugin").Conf
     assert inspect.getfile(conf) == str(tmp_path / "ridge_plugin.py")
     (words,) = words_of(conf)

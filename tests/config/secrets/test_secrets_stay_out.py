@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from rtrain.cli.app import run as command
-from rtrain.config.targets.allow_list import project_forgotten
 
 ROWS = "a,b,y\n" + "\n".join(f"{index % 7}.5,{index % 5}.25,{index % 2}" for index in range(60)) + "\n"
 SECRETS = {
@@ -119,16 +118,14 @@ vars:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Work in the folder of the project, with secrets in the environment; forget its modules afterwards."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in the folder of the project, with secrets in the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PLAIN_NAME", SECRETS["environment"])
     monkeypatch.setenv("OWN_TOKEN", SECRETS["own"])
     monkeypatch.setenv("OWN_KEY", SECRETS["model"])
     monkeypatch.setenv("SEEN_BY_RAY", str(tmp_path / "seen-by-ray.json"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with project_forgotten():
-        yield
 
 
 OF_WORKERS = f"+cluster.runtime_env={{env_vars: {{WORKER_TOKEN: {SECRETS['worker']}}}}}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -127,7 +126,6 @@ def mark(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (outside / "canary.py").write_text(CANARY.format(mark=str(tmp_path / "it-sang")))
     monkeypatch.syspath_prepend(str(outside))
     monkeypatch.setenv("CANARY", SINGS)
-    monkeypatch.delitem(sys.modules, "models", raising=False)
     write("models.py", "import canary\n\n\nclass Net:\n    def __init__(self, width=8, depth=2):\n        pass\n")
     return tmp_path / "it-sang"
 
@@ -214,8 +212,6 @@ SEARCHED_EVERY_WAY = ("pkg://canary.inner", "structured://canary")
     [(path, way) for path in SEARCHED for way in SEARCHES if way == "literal" or path in SEARCHED_EVERY_WAY],
 )
 def test_a_search_path_imports_nothing(path, way, mark, tmp_path, monkeypatch):
-    for name in ("canary", "box", "box.inner"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
     for folder in ("outside/box", "outside/box/inner"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text(f"open({str(mark)!r}, 'w')\n")

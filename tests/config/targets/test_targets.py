@@ -37,9 +37,6 @@ runner = functools.partial(run, "ls")
 def parts(project):
     write("own_parts.py", PARTS)
     use_project_root(project)
-    yield
-    for name in [one for one in sys.modules if one.startswith(("own_", "models"))]:
-        del sys.modules[name]
 
 
 def error_of(function, *args, **kwargs):
