@@ -112,7 +112,8 @@ def no_leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for name in sys.modules.keys() - modules:
         if place_of(sys.modules[name]).startswith(projects):
             del sys.modules[name]
-    os.environ.update(before)
+    if dict(os.environ) != before:
+        os.environ.update(before)
     os.chdir(folder)
     signal.signal(signal.SIGINT, on_interrupt)
     if ray_runs:

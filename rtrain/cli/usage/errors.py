@@ -95,6 +95,8 @@ def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> Confi
 
 def _missing(command: Sequence[str], args: Sequence[str], param: Any) -> ConfigError:
     """Return the error of an argument, or an option, that a command can't do without."""
+    if param.param_type_name == "option" and command[-1] != "predict":
+        return _missing_option(command, args, param)
     words = [one if "=" in one or words_for(one) is None else f"dataset.path={one}" for one in args]
     if param.param_type_name == "argument":
         name = str(param.name).upper()
@@ -104,7 +106,17 @@ def _missing(command: Sequence[str], args: Sequence[str], param: Any) -> ConfigE
         name = param.opts[0]
     if command[-1] == "predict":
         words += ["--output", "predictions.csv"]
-    elif param.param_type_name == "option":
+    return ConfigError(f"{name} is missing", "  " + to_try(shlex.join([*command, *words])))
+
+
+def _missing_option(command: Sequence[str], args: Sequence[str], param: Any) -> ConfigError:
+    """Return the error of an option that is missing, of which a word without an option may be the value."""
+    name, words = param.opts[0], list(args)
+    of_options = {index + 1 for index, one in enumerate(words) if one.startswith("-") and "=" not in one}
+    bare = [index for index, one in enumerate(words) if not one.startswith("-") and index not in of_options]
+    if len(bare) == 1:
+        words[bare[0] : bare[0] + 1] = [name, words[bare[0]].rpartition("=")[2]]
+    else:
         words += [name, param.metavar or str(param.name).upper()]
     return ConfigError(f"{name} is missing", "  " + to_try(shlex.join([*command, *words])))
 

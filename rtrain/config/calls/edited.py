@@ -30,9 +30,9 @@ def note_imported() -> None:
     """Note of which state of their files the user's modules are that were imported since the last call."""
     for name in sys.modules.keys() - _installed - {"__main__"}:
         spec, file = _own(name, "__spec__"), _own(name, "__file__")
-        if not isinstance(file, str) or (name in _imported and _imported[name].spec is spec):
+        if name in _imported and _imported[name].spec is spec:
             continue
-        if is_own(file):
+        if isinstance(file, str) and is_own(file):
             _imported[name] = _Imported(spec, Path(file), _changed_at(Path(file)))
         else:
             _installed.add(name)
