@@ -20,7 +20,7 @@ from rtrain.runs.labels import FILE_NAME as LABELS
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.runs.status import TRIAL_OVER
 from rtrain.storage.access import check_access, patiently
-from rtrain.storage.fetching import StoredRun, appearing, fetch_run, is_alive, runs_below
+from rtrain.storage.fetching import StoredRun, appearing, fetch_run, find_stored, is_alive, runs_below
 from rtrain.storage.folders import Folder, open_folder, read, read_json
 from rtrain.storage.mirror import CopyState, Mirror, store_of, upload_run
 from rtrain.storage.small_files import SmallFiles
@@ -125,12 +125,16 @@ def _bring(home: Folder, record: dict[str, Any], runs: list[StoredRun], folder: 
     under_way = [run for run in runs if run.manifest.get("storage") and not run.manifest["storage"]["complete"]]
     newest = max(under_way, key=lambda run: str(run.manifest["storage"].get("copied_at")), default=None)
     if newest is not None and is_alive(newest):
-        raise RunInUseError(f"{home.url} is in use by another machine.", "Wait until it ends.")
+        raise _in_use(home)
     for run in runs:
         bring(run, folder / run.run_id, notice)
     if not is_sweep(folder):
         folder.mkdir(parents=True, exist_ok=True)
         _bring_own(home, record, folder)
+
+
+def _in_use(home: Folder) -> RunInUseError:
+    return RunInUseError(f"{home.url} is in use by another machine.", "Wait until it ends.")
 
 
 def _bring_own(home: Folder, record: dict[str, Any], folder: Path) -> None:
@@ -177,9 +181,10 @@ def copied(record: SweepRecord, storage: str, timeout_seconds: float, notice: No
 
     Raises:
         ConfigError: The copy has trials that the sweep lacks.
+        RunInUseError: Another machine trains one of them.
     """
     home = patiently(lambda: open_folder(storage, record.folder.name))
-    _refuse_other_trials(record, home)
+    _refuse_other_trials(record, home, storage)
     for trial in [one for one in record.trials if one.lacks_copy and one.status in TRIAL_OVER]:
         _, ending = upload_run(record.folder / trial.name, storage, notice)
         trial.lacks_copy = not ending.complete
@@ -193,11 +198,15 @@ def copied(record: SweepRecord, storage: str, timeout_seconds: float, notice: No
             notice(f"{home.url} lacks files of the sweep itself ({ending.error}); they are in {record.folder}")
 
 
-def _refuse_other_trials(record: SweepRecord, home: Folder) -> None:
+def _refuse_other_trials(record: SweepRecord, home: Folder, storage: str) -> None:
     """Refuse to replace the record of a copy that was extended from another folder: its trials would be lost."""
     own = {one.name for one in record.trials}
-    stored = (_record(home) or {}).get("trials", [])
-    others = [str(one["name"]) for one in stored if one["name"] not in own and one.get("status") in TRIAL_OVER]
+    stored = {str(one["name"]): one.get("status") for one in (_record(home) or {}).get("trials", [])}
+    unknown = [name for name in stored if name not in own and not (record.folder / name).is_dir()]
+    runs = {name: find_stored(storage, record.folder.name, name) for name in unknown}
+    if any(run is not None and is_alive(run) for run in runs.values()):
+        raise _in_use(home)
+    others = [name for name, run in runs.items() if run is not None or stored[name] in TRIAL_OVER]
     if others:
         resume = to_try(shlex.join(["rtrain", "resume", home.url]))
         raise ConfigError(

@@ -204,21 +204,44 @@ def test_a_sweep_is_uploaded_as_it_is_to_a_store_that_it_did_not_name(words, tin
     assert (Path("again") / "sweep.json").read_bytes() == (folder / "sweep.json").read_bytes()
 
 
-def test_a_copy_that_was_extended_from_another_folder_is_not_replaced(words, capsys):
-    def extended(values):
-        return [word.replace("eta=0.1,0.5", f"eta={values}") for word in words]
+def extended(words, values):
+    return [word.replace("eta=0.1,0.5", f"eta={values}") for word in words]
 
+
+@pytest.fixture
+def extended_elsewhere(words):
+    """A sweep as it was before its copy was extended from another folder; yields it and the name of the new trial."""
     _, folder = swept(words)
     before = shutil.copytree(folder, Path("elsewhere") / folder.name, symlinks=True)
-    assert rtrain(extended("0.1,0.5,0.7")) == 0
+    assert rtrain(extended(words, "0.1,0.5,0.7")) == 0
     trained = {one["name"] for one in read_sweep(folder)["trials"]}
-    stored = (Path("store") / folder.name / "sweep.json").read_bytes()
     folder.rename(Path("elsewhere") / "longer")
     before.rename(folder)
+    (name,) = trained - {path.name for path in folder.iterdir()}
+    return folder, name
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed", "running", "interrupted"])
+def test_a_copy_that_was_extended_from_another_folder_is_not_replaced(status, extended_elsewhere, words, capsys):
+    folder, name = extended_elsewhere
+    stored = Path("store") / folder.name / "sweep.json"
+    data = json.loads(stored.read_text())
+    data["trials"][-1]["status"] = status
+    stored.write_text(json.dumps(data))
+    before = stored.read_bytes()
     capsys.readouterr()
-    assert rtrain(extended("0.1,0.5,0.9")) == 2
-    (lost,) = trained - {path.name for path in folder.iterdir()}
+    assert rtrain(extended(words, "0.1,0.5,0.9")) == 2
     said = capsys.readouterr().err
-    assert f"has trials that {folder} lacks: {lost}." in said
+    assert f"has trials that {folder} lacks: {name}." in said
     assert "try: rtrain resume file://" in said
+    assert stored.read_bytes() == before
+
+
+def test_a_copy_that_another_machine_is_extending_is_left_alone(extended_elsewhere, words, monkeypatch, capsys):
+    folder, name = extended_elsewhere
+    stored = (Path("store") / folder.name / "sweep.json").read_bytes()
+    monkeypatch.setattr("rtrain.sweeps.record.remote.is_alive", lambda run: run.run_id == name)
+    capsys.readouterr()
+    assert rtrain(extended(words, "0.1,0.5,0.9")) == 2
+    assert "is in use by another machine." in capsys.readouterr().err
     assert (Path("store") / folder.name / "sweep.json").read_bytes() == stored
