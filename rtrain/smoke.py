@@ -16,6 +16,7 @@ from rtrain.cluster.scaling import cluster_cpus
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
+from rtrain.config.files.home import expanded
 from rtrain.config.files.locations import Primary, builtin_dir, find_primary
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.run_conf import BoundsConf
@@ -92,7 +93,7 @@ def find_smokes(paths: Sequence[str]) -> list[Smoke]:
         ConfigError: A file, or a folder, has none.
     """
     default = "recipes" if Path("recipes").is_dir() else str(builtin_dir("recipes"))
-    files = [file for path in paths or [default] for file in _files(Path(path).expanduser())]
+    files = [file for path in paths or [default] for file in _files(expanded(path))]
     return [Smoke(find_primary(str(file))) for file in dict.fromkeys(file.resolve() for file in files)]
 
 

@@ -27,6 +27,8 @@ class Way:
     """Whether its smoke block is run."""
     resumed: bool = False
     """Whether it is the config of a run, which is resumed."""
+    verb: str = "fit"
+    """The command that trains: ``fit``, or ``resume`` or ``runs reproduce`` of a run."""
     info: Any = None
     """What is known of the dataset, its ``DatasetInfo``; None before the rows are read, or without a dataset."""
 

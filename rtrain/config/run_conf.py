@@ -23,6 +23,20 @@ RESUMES = Need(
     keys=("run.resume",),
     portable=True,
 )
+NEW_RUN = Need(
+    met=lambda way: way.verb != "resume",
+    otherwise="the run continues where it is",
+    instead="Leave it out, or start a new run: rtrain fit",
+    keys=(),
+    portable=True,
+)
+CHOOSES = Need(
+    met=lambda way: way.verb == "fit",
+    otherwise="the run is named already",
+    instead="Leave it out",
+    keys=(),
+    portable=True,
+)
 STORAGE = Need(
     met=lambda way: way.conf.run.storage is not None,
     otherwise="the run is not copied",
@@ -174,6 +188,8 @@ class RunConf:
         TOLD.of("loggers_timeout_seconds"),
         LOGGERS.of("system_metrics_seconds"),
         RESUMES.of("resume_data"),
+        NEW_RUN.of("root_dir", "init_from"),
+        CHOOSES.of("resume"),
     )
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"

@@ -60,6 +60,9 @@ class Session:
     needs_secrets = True
     """Whether a secret that is masked in the config is an error: to predict, none is needed."""
 
+    verb = "fit"
+    """The command, if it decides which run is trained: ``resume`` and ``runs reproduce`` name one."""
+
     is_tried = False
     """Another session only asks what is wrong."""
 
@@ -250,7 +253,7 @@ class Session:
                 "--multirun",
             )  # what follows has no effect without it
         other = Session(self._config, overrides, self._schemas, self._config_dir, self._project_root, typed)
-        other.trust, other.needs_secrets, other.is_tried = self.trust, self.needs_secrets, True
+        other.trust, other.needs_secrets, other.verb, other.is_tried = self.trust, self.needs_secrets, self.verb, True
         try:
             with other:
                 if "--multirun" in typed:
@@ -325,7 +328,7 @@ class Session:
             renamed = check_renamed(data, conf, words)
             multirun = num is not None or "--multirun" in self.request.typed
             refuse_unused_settings(self.request, multirun=multirun)
-            way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed)
+            way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed, verb=self.verb)
             of_run = resumed or not self.needs_secrets
             idle = check_idle(self.request, way, words, of_run=of_run)
             record = recorded(cfg, data, env)

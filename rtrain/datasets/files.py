@@ -11,6 +11,7 @@ from typing import Any
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.data_files import COMPRESSED, NOT_UNPACKED, TABLES, kind_of
+from rtrain.config.files.home import expanded
 from rtrain.datasets.conf import SplitConf
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
@@ -28,7 +29,7 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
     Raises:
         DatasetError: It does not exist, or can't be copied.
     """
-    path = fetch(text, key) if is_url(text) else Path(text).expanduser()
+    path = fetch(text, key) if is_url(text) else expanded(text)
     if path.is_file() or path.is_dir():
         return path
     if path.exists():
@@ -63,7 +64,7 @@ def files_by_split(
     if isinstance(path, Mapping):
         return {split: files_at(one, endings, f"dataset.path.{split}") for split, one in path.items()}
     files = files_at(path, endings)
-    folder = Path(path).expanduser()
+    folder = expanded(path)
     named: dict[str, list[Path]] = {}
     if folder.is_dir():
         for file in files:
@@ -104,7 +105,7 @@ def _copied(path: str, key: str, endings: Sequence[str], beside: Sequence[str]) 
 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:
     """Return the files that a file, folder or glob names, in the order of their names."""
-    if is_glob(text) and not Path(text).expanduser().exists():
+    if is_glob(text) and not expanded(text).exists():
         found = _globbed(text, key)
         for file in sorted({tuple(file.suffixes): file for file in reversed(found)}.values()):
             _check_ending(file, endings, key, text)
@@ -157,7 +158,7 @@ def _hidden(path: Path) -> bool:
 
 
 def _globbed(text: str, key: str) -> list[Path]:
-    pattern = Path(text).expanduser()
+    pattern = expanded(text)
     fixed = Path(*pattern.parts[: num_fixed(pattern.parts)])
     root = existing_path(str(fixed), key)
     files = sorted(file for file in root.glob(str(pattern.relative_to(fixed))) if file.is_file())

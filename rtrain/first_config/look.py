@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.config.files.data_files import TABLES, kind_of
+from rtrain.config.files.home import expanded
 from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.registry import load_source
@@ -92,7 +93,7 @@ def look_at(path: str, label: str | None) -> TableLook:
 
 def _table_at(path: str) -> tuple[str, Path]:
     """Return the dataset that reads the table at ``path``, by its ending or else its text; and the file."""
-    source = kind_of(path) or ("csv" if is_text_of_columns(Path(path).expanduser()) else None)
+    source = kind_of(path) or ("csv" if is_text_of_columns(expanded(path)) else None)
     if source not in TABLES:
         hint = "For images: rtrain fit resnet dataset=images dataset.path=FOLDER. All kinds of data: rtrain datasets"
         raise ConfigError(f"{path} is not a table: rtrain init supports .csv, .parquet and .json files.", hint)
@@ -136,7 +137,7 @@ def _beside(path: str, names: Sequence[str], label: str, reading: TableFormat) -
     """Return the files next to a ``train`` file that hold other rows, by split, and those that lack only the label."""
     splits: dict[str, str] = {}
     unlabelled: list[str] = []
-    file = Path(path).expanduser()
+    file = expanded(path)
     for word, split in SPLIT_NAMES.items():
         other = file.with_name(file.name.replace("train", word))
         if "train" not in file.name or split == "train" or split in splits or not other.is_file():

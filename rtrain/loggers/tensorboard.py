@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import nan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rtrain.config.files.home import expanded
 from rtrain.loggers import base
 from rtrain.loggers.base import Delivered, LoggedRun, SystemSample
 from rtrain.runs.events import Event
@@ -40,7 +40,7 @@ class Logger(base.Logger):
         # Not SummaryWriter, which hands events to a thread: its flush() does not wait for them.
         from tensorboardX.event_file_writer import EventsWriter
 
-        folder = run.folder / "tensorboard" if self.conf.dir is None else Path(self.conf.dir).expanduser() / run.id
+        folder = run.folder / "tensorboard" if self.conf.dir is None else expanded(self.conf.dir) / run.id
         folder.mkdir(parents=True, exist_ok=True)
         newest = delivered.step if delivered.ids.get("dir") == str(folder) else -1
         # TensorBoard reads files in the order of their names, which begin with the second in which they are made.

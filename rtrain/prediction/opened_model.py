@@ -13,6 +13,7 @@ from rtrain.config.compose.aliases import expand
 from rtrain.config.compose.search_space import as_text
 from rtrain.config.composed import Composed
 from rtrain.config.files.data_files import kind_of
+from rtrain.config.files.home import expanded
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.session import Session
@@ -153,7 +154,7 @@ def _is_data(word: str) -> bool:
     key, is_pair, _ = word.partition("=")
     if is_pair and "/" not in key and key.partition(".")[0] in PARTS:
         return False
-    return (not is_pair and kind_of(word) is not None) or os.path.lexists(Path(word).expanduser())
+    return (not is_pair and kind_of(word) is not None) or os.path.lexists(expanded(word))
 
 
 def _rows_of(word: str, about: CheckpointMetadata) -> list[str]:

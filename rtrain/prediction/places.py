@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.files.data_files import kind_of
+from rtrain.config.files.home import expanded
 from rtrain.datasets.files import files_at
 from rtrain.datasets.remote import is_glob
 from rtrain.errors import ConfigError
@@ -74,7 +75,7 @@ def check_not_read(output: Path, dataset: Mapping[str, Any]) -> None:
     for text in named.values() if isinstance(named, Mapping) else [named]:
         if not isinstance(text, str) or is_url(text):
             continue
-        place = Path(text).expanduser()
+        place = expanded(text)
         for one in files_at(text, ()) if is_glob(text) and not place.exists() else [place]:
             read = one.resolve()
             if final == read or final in read.parents or (read in final.parents and may_be_read):

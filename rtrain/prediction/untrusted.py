@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.files.home import expanded
 from rtrain.config.targets.allow_list import is_allowed, targets_in
 from rtrain.config.targets.servers import is_well_known
 from rtrain.datasets.registry import load_source
@@ -58,12 +59,7 @@ def _check_source(folder: Path, dataset: Mapping[str, Any], replaced: Collection
     if source.runs_code:
         raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs code named by the checkpoint")
     # The hub learns who asks, and what it sends has no end that is known.
-    if (
-        source.has_hub
-        and "dataset.path" not in replaced
-        and not is_url(place)
-        and not Path(place).expanduser().is_dir()
-    ):
+    if source.has_hub and "dataset.path" not in replaced and not is_url(place) and not expanded(place).is_dir():
         raise _refused(folder, f"dataset.path is {place}, not a local folder, and would be downloaded from a hub")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from rtrain.config.did_you_mean import did_you_mean
+from rtrain.config.files.home import expanded
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.config.targets.servers import CREDENTIALS, url_parts
 from rtrain.errors import ConfigError
@@ -62,7 +63,7 @@ def disk_path(url: str) -> Path:
     """
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
-        meant = Path(unquote(f"{parts.netloc}{parts.path}")).expanduser().absolute()
+        meant = expanded(unquote(f"{parts.netloc}{parts.path}")).absolute()
         raise ConfigError(
             f"{url}: {parts.netloc} would be a machine, as a path begins after the third slash.",
             did_you_mean(f"file://{quote(str(meant))}"),

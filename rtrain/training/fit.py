@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.calls.call import Call
+from rtrain.config.files.locations import shown
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.process.interrupts import telling_of_signals
@@ -28,7 +29,7 @@ from rtrain.training.resuming import Resumption, find_resumption
 
 
 def resuming_session(
-    run_dir: Path, overrides: Sequence[str], *, trust: bool = False, call: Call | None = None
+    run_dir: Path, overrides: Sequence[str], *, trust: bool = False, call: Call | None = None, verb: str = "resume"
 ) -> Session:
     """Return the session of a run's own config with changes.
 
@@ -37,6 +38,7 @@ def resuming_session(
         overrides: The changes.
         trust: Run what its config names, even if another account wrote it.
         call: The call from Python that asks for it; None: a command does.
+        verb: The command.
 
     Raises:
         ConfigError: Another account wrote the config, and it is not trusted.
@@ -52,11 +54,11 @@ def resuming_session(
             "names.",
             "If you trust its author: --trust",
         )
-    typed = ("rtrain", "resume", str(run_dir))
+    typed = ("rtrain", *verb.split(), shown(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
     root = Path(project_root) if project_root and Path(project_root).is_dir() else None
     session = Session(str(config), overrides, schemas(), project_root=root, typed=typed, call=call)
-    session.trust = trust
+    session.trust, session.verb = trust, verb
     return session
 
 

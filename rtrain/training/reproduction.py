@@ -26,13 +26,20 @@ class Reproduction:
     """What differs in the code and the versions, before and after, by name."""
     data: Mapping[str, tuple[Any, Any]]
     metrics: Mapping[str, tuple[float | None, float | None]]
-    """The latest values of each metric, before and after."""
+    """The latest values of each metric that is compared, before and after; those of times are not."""
+    not_compared: Mapping[str, int]
+    """Metrics of a run that ended early, with the step of their latest value, of which the repetition has none."""
 
     @property
     def differing(self) -> dict[str, float]:
         """The relative difference of each metric that is not exactly equal; infinite where one of the two lacks it."""
-        found = {name: _difference(*values) for name, values in self.metrics.items() if not name.endswith(TIMES)}
+        found = {name: _difference(*values) for name, values in self.metrics.items()}
         return {name: one for name, one in found.items() if one != 0.0}
+
+    @property
+    def went_on(self) -> bool:
+        """Whether the repetition trained longer: then values of the same steps are compared."""
+        return _went_on(self.before, self.after)
 
 
 def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, trust: bool = False) -> Reproduction:
@@ -51,17 +58,30 @@ def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, tr
     from rtrain.training.fit import fit_session, resuming_session
 
     before = Run.load(run_dir)
-    with resuming_session(run_dir, ["run.resume=never", *overrides], trust=trust) as session:
+    with resuming_session(run_dir, overrides, trust=trust, verb="runs reproduce") as session:
+        session.check().conf.run.resume = "never"
         after = fit_session(session, observer)
     return compare_runs(before, after)
 
 
 def compare_runs(before: Run, after: Run) -> Reproduction:
     """Return what is the same, and what is not, between a run and its repetition."""
-    names = dict.fromkeys([*before.metrics, *after.metrics])
-    metrics = {name: (before.metrics.get(name), after.metrics.get(name)) for name in names}
     code, data = (_changes(part, before.manifest, after.manifest) for part in (_code, _data))
-    return Reproduction(before, after, code, data, metrics)
+    not_compared = {}
+    if _went_on(before, after):
+        latest = {name: (one.step, value) for one in before.events() for name, value in one.metrics.items()}
+        again = {(name, one.step): value for one in after.events() for name, value in one.metrics.items()}
+        metrics = {name: (value, again[name, step]) for name, (step, value) in latest.items() if (name, step) in again}
+        not_compared = {name: step for name, (step, _) in latest.items() if name not in metrics}
+    else:
+        names = dict.fromkeys([*before.metrics, *after.metrics])
+        metrics = {name: (before.metrics.get(name), after.metrics.get(name)) for name in names}
+    metrics = {name: values for name, values in metrics.items() if not name.endswith(TIMES)}
+    return Reproduction(before, after, code, data, metrics, not_compared)
+
+
+def _went_on(before: Run, after: Run) -> bool:
+    return after.manifest.step > before.manifest.step
 
 
 def _code(manifest: Manifest) -> dict[str, Any]:

@@ -170,3 +170,38 @@ def test_completion_works_in_a_real_bash(tmp_path):
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "mnist", done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit ~nosuchuser/a",
+        "fit ~nosuchuser/a.yaml",
+        "check mlp ~run.stop.target.val/accuracy",
+        "check mlp --config-dir ~nosuchuser/a",
+        'check mlp run.init_from="~nosuchuser/a"',
+        'check mlp run.storage="file://~nosuchuser/a"',
+        'check xgboost dataset=csv dataset.label=y dataset.path="~nosuchuser/a.csv"',
+        'check xgboost dataset=csv dataset.label=y dataset.path="~nosuchuser/*.csv"',
+        'check xgboost dataset=parquet dataset.label=y dataset.path="~nosuchuser/a"',
+        'check mlp dataset=images dataset.path="~nosuchuser/a"',
+        'check transformers dataset=text dataset.path="~nosuchuser/a"',
+        "init --dataset ~nosuchuser/a.csv",
+        "init --dataset ~nosuchuser/a",
+        "smoke ~nosuchuser",
+        "resume ~nosuchuser/a",
+        "evaluate ~nosuchuser/a",
+        "predict ~nosuchuser/a -o out.csv",
+        "runs ls ~nosuchuser/a",
+        "runs show ~nosuchuser/a",
+        "runs compare ~nosuchuser/a ~nosuchuser/b",
+        "runs gc ~nosuchuser/a",
+        "sweep show ~nosuchuser/a",
+    ],
+)
+def test_a_home_of_no_account_is_a_name_as_in_a_shell(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(words.split()) in (1, 2)
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "home directory" not in said

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import subprocess
+from pathlib import Path
 
 import pytest
-from made_runs import make_run
+from made_runs import NOON, make_run
 
 from rtrain.cli.app import run as rtrain_command
+from rtrain.runs.events import Event, event_line
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.origin import read_packages
 from rtrain.runs.run import Run
@@ -42,6 +44,95 @@ def test_what_differs_is_named(tmp_path):
 )
 def test_metrics_are_equal_or_how_different(before, after, expected, tmp_path):
     assert compare_runs(*runs(tmp_path, {"metrics": before}, {"metrics": after})).differing == expected
+
+
+def test_of_a_run_that_ended_early_values_of_the_same_steps_are_compared(tmp_path):
+    early, whole = {"losses": (0.9, 0.5)}, {"losses": (0.9, 0.5, 0.1)}
+    before, after = runs(tmp_path, early, whole)
+    found = compare_runs(before, after)
+    assert found.went_on
+    assert (found.metrics, found.differing, found.not_compared) == ({"val/loss": (0.5, 0.5)}, {}, {})
+    back = compare_runs(after, before)
+    assert not back.went_on
+    assert back.differing == {"val/loss": pytest.approx(0.8)}, "it ends earlier than the run"
+
+
+def test_values_of_steps_that_the_repetition_does_not_report_are_named(tmp_path):
+    before, after = runs(tmp_path, {"losses": (0.9,)}, {"losses": (0.9, 0.5)})
+    with (before.path / "events.jsonl").open("a") as file:
+        file.write(event_line(Event(step=7, epoch=0, time=NOON.isoformat(), metrics={"val/accuracy": 0.5})))
+    found = compare_runs(before, after)
+    assert (found.differing, found.not_compared) == ({}, {"val/accuracy": 7})
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def trained(*words):
+    assert rtrain_command(["fit", *words, "num_workers=0"]) == 0
+    (run,) = Path("runs").glob("*/*")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("trainer.num_boost_rouns=3", "trainer.num_boost_round=3"),
+        ("trainer.num_boost_round=three", ""),
+        ("nosuch", "nosuch=..."),
+        ("run.resume=auto", ""),
+        ("RUN", "&& rtrain runs reproduce RUN"),
+    ],
+)
+def test_what_is_advised_leaves_the_run_itself_alone(word, meant, project, capsys):
+    run = trained("xgboost", "dataset=sklearn", "dataset.name=iris", "trainer.num_boost_round=2")
+    files = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    word, meant = (one.replace("RUN", str(run)) for one in (word, meant))
+    capsys.readouterr()
+    assert rtrain_command(["runs", "reproduce", "last", word]) == 2
+    said = capsys.readouterr().err
+    assert f"\n    rtrain runs reproduce {run} {word}\n" in said
+    assert "rtrain resume" not in said
+    assert "run.resume=never" not in said
+    assert not meant or said.endswith(f"  try: rtrain runs reproduce {run} {meant}\n")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == files
+
+
+def test_a_run_that_resumed_by_itself_is_trained_anew(project, capsys):
+    words = ("mlp", "epochs=1", "dataset.limit=50", "run.resume=auto")
+    run = trained(*words)
+    capsys.readouterr()
+    assert rtrain_command(["runs", "reproduce", str(run)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"equal        all metrics of {run}"
+    assert len(list(run.parent.iterdir())) == 2
+
+
+def test_a_run_without_metrics_is_equal_to_nothing(project, capsys):
+    Path("own.py").write_text("def train(config): pass\n")
+    Path("own.yaml").write_text("defaults: [{trainer: torch}]\ntrainer: {train_loop: 'own:train'}\n")
+    run = trained("own.yaml")
+    capsys.readouterr()
+    assert rtrain_command(["runs", "reproduce", str(run)]) == 1
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "same         versions and data",
+        "unknown      code: it is not in git",
+        "not compared metrics: there are none of the same steps",
+    ]
+
+
+def test_a_run_that_was_stopped_early_is_compared_as_far_as_it_got(project, capsys):
+    words = ("mlp", "dataset.limit=50", "trainer.max_epochs=4", "run.stop.target={val/loss: 100}")
+    run = trained(*words)
+    capsys.readouterr()
+    assert rtrain_command(["runs", "reproduce", str(run), "run.stop.target={val/loss: 0}"]) == 0
+    *_, ended, equal = capsys.readouterr().out.splitlines()
+    assert ended.startswith("ended        at step ")
+    assert ended.endswith(", and now at step 4")
+    assert equal == f"equal        all metrics of step 1, as in {run}"
 
 
 def git(*words):

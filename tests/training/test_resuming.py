@@ -363,6 +363,14 @@ def test_a_run_that_had_set_a_key_without_effect_goes_on(tmp_path, monkeypatch):
     assert rtrain.predict(run.path, tmp_path / "out.csv") > 0
 
 
+@pytest.mark.parametrize("word", ["run.resume=never", "run.resume=auto", "run.root_dir=other", "run.init_from=last"])
+def test_a_key_that_chooses_another_run_is_refused_where_the_run_is_named(tmp_path, word):
+    run = fit(tmp_path, "trainer.max_epochs=1", "dataset.limit=50")
+    with pytest.raises(ConfigError, match=rf"{word.partition('=')[0]} has no effect"):
+        rtrain.resume(run, [word, "trainer.max_epochs=2"])
+    assert read_manifest(run.path) == run.manifest
+
+
 @pytest.mark.parametrize("keys", ["{0: 2.0, 1: 1.0}", "{true: 2.0, false: 1.0}", "{'0': 2.0, '1': 1.0}", "{0.5: 1}"])
 def test_keys_that_are_numbers_are_numbers_again_when_the_run_goes_on(tmp_path, monkeypatch, keys):
     monkeypatch.chdir(tmp_path)

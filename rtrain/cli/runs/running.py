@@ -102,7 +102,7 @@ def reproduce(
     """Train RUN again, and compare the metrics.
 
     The new run has the same config and seed. Then code, versions, data and metrics are compared; the exit code is 1
-    if the metrics are not equal.
+    if the metrics are not equal, or none could be compared.
     """
     from rtrain.displays.run import make_display
     from rtrain.history.opening import opened_run
@@ -112,16 +112,25 @@ def reproduce(
         with make_display() as display:
             found = train_again(row.path, overrides or (), display, trust=trust)
         say("\n" + "\n".join(_verdict(found)))
-    if found.differing:
+    if found.differing or not found.metrics:
         raise typer.Exit(1)
 
 
 def _verdict(found: Reproduction) -> list[str]:
-    changed = {**found.code, **found.data}
+    changed, before, after = {**found.code, **found.data}, found.before.manifest, found.after.manifest
     lines = [f"changed      {name} was {was}, and is {now}" for name, (was, now) in changed.items()]
     if not changed:
-        lines.append("same         code, versions and data")
+        lines.append("same         code, versions and data" if before.git else "same         versions and data")
+    if not (before.git and after.git):
+        lines.append("unknown      code: it is not in git")
+    if found.went_on:
+        lines.append(f"ended        at step {before.step} ({before.exit_reason}), and now at step {after.step}")
+    for name, step in found.not_compared.items():
+        lines.append(f"not compared {name} of step {step}, of which the new run has no value")
+    if not found.metrics:
+        return [*lines, "not compared metrics: there are none of the same steps"]
     for name, difference in found.differing.items():
-        before, after = found.metrics[name]
-        lines.append(f"not equal    {name} was {before}, and is {after} (relative difference {difference:.1e})")
-    return lines if found.differing else [*lines, f"equal        all metrics of {shown(found.before.path)}"]
+        was, now = found.metrics[name]
+        lines.append(f"not equal    {name} was {was}, and is {now} (relative difference {difference:.1e})")
+    what = f"all metrics of step {before.step}, as in" if found.went_on else "all metrics of"
+    return lines if found.differing else [*lines, f"equal        {what} {shown(found.before.path)}"]

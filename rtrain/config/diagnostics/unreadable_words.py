@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -151,9 +152,12 @@ class UnreadableWords:
             return None
         request = self._wrong_keys.request
         others = [mask_word(one) for one in request.overrides if one != word]
-        both = [request.command[: -len(request.overrides)], ["rtrain", "fit", word]]
+        first = request.command[: -len(request.overrides)]
+        is_run = bool(request.typed) and (Path(word) / "manifest.json").exists()
+        both = [first, [*first[:-1], word] if is_run else ["rtrain", "fit", word]]
         attempt = " && ".join(shlex.join([*one, *others]) for one in both)
-        return Diagnostic(f"'{word}' is a second config: a command trains only one", place, None, attempt)
+        kind = "run" if is_run else "config"
+        return Diagnostic(f"'{word}' is a second {kind}: a command takes only one", place, None, attempt)
 
     def _with_slash(self, place: CliWord, key: str, value: str) -> str | None:
         """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.config.files.data_files import words_for
+from rtrain.config.files.home import expanded
 from rtrain.config.files.no_config import hint_for
 from rtrain.errors import ConfigError
 
@@ -71,7 +72,7 @@ def find_primary(config: str, overrides: Sequence[str] = ()) -> Primary:
     """
     if not config.strip():
         raise ConfigError("the config has no name.", "  " + to_try("rtrain fit configs/resnet.yaml"))
-    path = Path(config).expanduser()
+    path = expanded(config)
     if path.suffix == ".yml":
         raise _wrong_suffix(config, path)
     if "://" in config:
@@ -246,7 +247,7 @@ def config_names() -> list[str]:
 
 
 def _existing_folder(config_dir: str) -> Path:
-    folder = Path(config_dir).expanduser()
+    folder = expanded(config_dir)
     if not folder.is_dir():
         raise ConfigError(f"--config-dir {config_dir}: there is no such folder.")
     return folder.resolve()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rtrain.config.files.home import expanded
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
@@ -93,7 +94,7 @@ def _files(conf: TextConf) -> dict[str, list[Path]]:
     """Return the files of each split; in folders of classes, class after class."""
     if not _are_class_folders(conf):
         return files_by_split(conf.path, (*PLAIN, *TABLES), conf.split)
-    folders = class_folders(Path(str(conf.path)).expanduser(), conf.split)
+    folders = class_folders(expanded(str(conf.path)), conf.split)
     return {split: [file for one in classes.values() for file in _plain(one)] for split, classes in folders.items()}
 
 
@@ -101,7 +102,7 @@ def _are_class_folders(conf: TextConf) -> bool:
     """Return whether the folder of a text is its class: where that is asked for, or nothing speaks against it."""
     if conf.label is not None or conf.tokenizer != "none" or not isinstance(conf.path, str):
         return False
-    folder = Path(conf.path).expanduser()
+    folder = expanded(conf.path)
     return folder.is_dir() if conf.task == "classification" else conf.task == "auto" and has_class_folders(folder)
 
 
@@ -127,7 +128,7 @@ def _read(file: Path, conf: TextConf) -> Texts:
         return read_plain(file, "file")
     if _are_class_folders(conf):
         texts = read_plain(file, "line" if conf.each == "line" else "file")
-        parts = file.relative_to(Path(str(conf.path)).expanduser()).parts
+        parts = file.relative_to(expanded(str(conf.path))).parts
         name = parts[1] if parts[0] in SPLIT_NAMES else parts[0]
         return Texts(texts.where, texts.texts, pa.array([name] * len(texts.texts)), texts.kept)
     return read_plain(file, "file" if conf.each == "file" else "line")

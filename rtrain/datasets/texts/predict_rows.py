@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.config.files.home import expanded
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
@@ -28,7 +29,7 @@ def open_text_rows(conf: TextConf, encoding: Mapping[str, Any]) -> TextRows:
     each = conf.each
     if each == "auto":
         in_folders = encoding["task"] == "classification" and conf.label is None
-        each = "file" if in_folders or has_class_folders(Path(str(conf.path)).expanduser()) else "line"
+        each = "file" if in_folders or has_class_folders(expanded(str(conf.path))) else "line"
     return TextRows([str(file) for part in files.values() for file in part], conf, each, encoding)
 
 
@@ -59,7 +60,7 @@ class TextRows:
 
     def _class_of(self, file: Path) -> str | None:
         """Return the outermost folder of a file that has the name of a class, as in training; None if there is none."""
-        root = Path(str(self.conf.path)).expanduser()
+        root = expanded(str(self.conf.path))
         inside = file.relative_to(root).parts[:-1] if file.is_relative_to(root) else ()
         classes = {str(name) for name in self.encoding.get("classes") or ()}
         return next((name for name in (*inside, file.parent.name) if name in classes), None)

@@ -25,6 +25,7 @@ from rtrain.config.compose.sources.store import (
 )
 from rtrain.config.diagnostics.screen import render
 from rtrain.config.did_you_mean import to_try
+from rtrain.config.files.home import expanded
 from rtrain.config.files.locations import builtin_config_dir, nearest_line, shown
 from rtrain.config.files.yaml_file import YamlFile, read_yaml
 from rtrain.errors import ConfigError
@@ -257,7 +258,7 @@ def localize(path: str, folder: Path) -> str:
     bare = path.removeprefix("file://")
     if "://" in bare or "${" in bare:
         return path
-    here = Path(bare).expanduser()
+    here = expanded(bare)
     found = next((one for one in (Path.cwd() / here, folder / here) if one.is_dir()), None)
     if found is None:
         names = [one.name for one in here.parent.iterdir() if one.is_dir()] if here.parent.is_dir() else []
