@@ -178,7 +178,7 @@ def named_plugin(name: str, plugin: object) -> Iterator[None]:
         yield
     except RtrainError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if type(plugin).__module__.startswith("rtrain."):
             raise
         from rtrain.config.targets.importing import raised_at

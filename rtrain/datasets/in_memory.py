@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
+from rtrain.datasets.checked_columns import checked_columns
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
-
-COLUMNS = ("x", "y", "weight", "group", "base_margin")
-"""What rows in memory may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +40,11 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
     Raises:
         DatasetError: ``conf.normalize`` gives too few or too many numbers, or the columns don't fit ``content``.
     """
+    splits = checked_columns(splits, content.task, content.num_classes)
     x = splits["train"]["x"]
     if content.feature_names and len(content.feature_names) != x.shape[1]:
         message = f"the source names {len(content.feature_names)} features, and its rows have {x.shape[1]}."
         raise DatasetError(message, "Fix the source.")
-    if other := {name for columns in splits.values() for name in columns} - set(COLUMNS):
-        raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
-    _check_weights(splits)
     statistics = given_statistics(conf.normalize, x.shape[1])
     if statistics is None:
         moments = Moments()
@@ -67,6 +62,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         feature_names=content.feature_names,
         num_rows={name: len(columns["y"]) for name, columns in splits.items()},
         fingerprint=fingerprint(splits, content.class_names),
+        target_dtype="float32" if content.num_classes is not None else str(splits["train"]["y"].dtype),
         memory="resident",
         memory_reason=content.memory_reason,
         missing=_missing(splits, content.feature_names),
@@ -74,14 +70,6 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         std=statistics[1],
     )
     return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()})
-
-
-def _check_weights(splits: Mapping[str, Columns]) -> None:
-    for name, columns in splits.items():
-        weight = columns.get("weight")
-        wrong = [] if weight is None else weight[~(weight >= 0)].tolist()
-        if wrong:
-            raise DatasetError(f"a row of the split '{name}' weighs {wrong[0]}.", "A weight must be 0 or more.")
 
 
 def _missing(splits: Mapping[str, Columns], names: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.base import Columns, num_rows_of, take
+from rtrain.datasets.checked_columns import check_parts
 from rtrain.datasets.conf import SharesConf, SplitConf
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import DatasetError
@@ -155,6 +156,7 @@ def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool, 
     """
     if other := set(parts) - set(SPLITS):
         raise DatasetError(f"the source returns a split '{min(other)}'.", there_are(SPLITS))
+    check_parts(parts, stratify=stratify)
     for part in parts.values():
         num_rows_of(part)
     taken = shares(conf.split, parts)

@@ -1,0 +1,125 @@
+"""What a source returns, held against what trainers expect: mistakes of a source of your own end here, named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rtrain.config.did_you_mean import there_are
+from rtrain.datasets.base import Columns
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+COLUMNS = ("x", "y", "weight", "group", "base_margin")
+"""What rows in memory may have."""
+FIX = "Fix the source."
+NUMBERS = "biuf"
+"""Kinds of NumPy's types."""
+
+
+def check_parts(parts: Mapping[str, Mapping[str, Any]], *, stratify: bool) -> None:
+    """Check what is to be split into shares: a train split, of arrays that have a ``y``.
+
+    Raises:
+        DatasetError: Names the split and the column.
+    """
+    import numpy as np
+
+    if "train" not in parts:
+        raise DatasetError("the source returns no split 'train'.", FIX)
+    for split, columns in parts.items():
+        if "y" not in columns:
+            raise DatasetError(f"the source returns no y for the split '{split}'.", there_are(sorted(columns)))
+        for name, values in columns.items():
+            if not isinstance(values, np.ndarray):
+                kind = f"{type(values).__module__}.{type(values).__qualname__}".removeprefix("builtins.")
+                raise DatasetError(
+                    f"{_column(split, name)} is a {kind}, not an array.", f"Return np.asarray({name}), say."
+                )
+        if stratify:
+            _check_shape(split, "y", columns["y"])
+
+
+def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int | None) -> dict[str, Columns]:
+    """Return rows of numbers as trainers take them: labels as int64, and targets as the floats that keep all of them.
+
+    Args:
+        splits: Columns by split.
+        task: What to learn.
+        num_classes: Number of classes; None: it is no classification.
+
+    Raises:
+        DatasetError: Names the split and the column, and the first row that is wrong.
+    """
+    found = dict[str, Columns]()
+    for split, columns in splits.items():
+        if other := set(columns) - set(COLUMNS):
+            raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
+        x, y = columns["x"], columns["y"]
+        if x.dtype.kind not in NUMBERS or x.ndim < 2:
+            expected = "numbers of shape (rows, features) or (rows, channels, height, width) are needed"
+            raise DatasetError(f"{_column(split, 'x')} is of type {x.dtype} and shape {x.shape}: {expected}.", FIX)
+        _check_shape(split, "y", y)
+        _check_weights(split, columns.get("weight"))
+        labels = _targets(split, y, task) if num_classes is None else _classes(split, y, num_classes)
+        found[split] = {**columns, "y": labels}
+    if num_classes is not None:
+        return found
+    is_wide = any(_is_wide(columns["y"]) for columns in found.values())
+    return {split: {**one, "y": one["y"].astype("float64" if is_wide else "float32")} for split, one in found.items()}
+
+
+def _check_shape(split: str, name: str, values: np.ndarray) -> None:
+    if values.ndim != 1:
+        hint = f"Fix the source: {name}.ravel(), say." if values.size == len(values) else FIX
+        raise DatasetError(f"{_column(split, name)} is of shape {values.shape}: one value per row is needed.", hint)
+
+
+def _check_weights(split: str, weight: np.ndarray | None) -> None:
+    if weight is None:
+        return
+    _check_shape(split, "weight", weight)
+    wrong = weight[~(weight >= 0)].tolist()
+    if wrong:
+        raise DatasetError(f"a row of the split '{split}' weighs {wrong[0]}.", "A weight must be 0 or more.")
+
+
+def _classes(split: str, y: np.ndarray, num_classes: int) -> np.ndarray:
+    import numpy as np
+
+    expected = f"with {num_classes} class names, a label is a whole number from 0 to {num_classes - 1}"
+    if num_classes < 2:
+        expected = f"a classification needs class names, and there are {num_classes}"
+    if y.dtype.kind not in NUMBERS:
+        raise DatasetError(f"{_column(split, 'y')} is of type {y.dtype}: {expected}.", FIX)
+    numbers = y.astype(np.int64) if y.dtype.kind == "b" else y
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers < num_classes) & (numbers % 1 == 0)))
+    if wrong.size:
+        row = int(wrong[0])
+        raise DatasetError(f"the label of row {row} of the split '{split}' is {y[row]}: {expected}.", FIX)
+    return y.astype(np.int64, copy=False)
+
+
+def _targets(split: str, y: np.ndarray, task: str) -> np.ndarray:
+    import numpy as np
+
+    if y.dtype.kind not in NUMBERS:
+        raise DatasetError(f"{_column(split, 'y')} is of type {y.dtype}: a {task} needs numbers.", FIX)
+    wrong = np.flatnonzero(~np.isfinite(y)) if y.dtype.kind == "f" else np.empty(0, int)
+    if wrong.size:
+        row = int(wrong[0])
+        raise DatasetError(f"the target of row {row} of the split '{split}' is {y[row]}.", FIX)
+    return y
+
+
+def _is_wide(y: np.ndarray) -> bool:
+    """Return whether float32 has too few digits for some of the numbers, or may have."""
+    if y.dtype.kind == "f":
+        return y.dtype.itemsize > 4
+    return bool(len(y)) and max(abs(int(y.min())), abs(int(y.max()))) > 2**24
+
+
+def _column(split: str, name: str) -> str:
+    return f"{name} of the split '{split}'"

@@ -1,0 +1,107 @@
+"""Mistakes of a source that returns arrays are named before training, and what can only mean one thing is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rtrain.datasets.conf import RowsConf
+from rtrain.datasets.in_memory import Content, resident_dataset
+from rtrain.datasets.splitting.shares import split_parts
+from rtrain.errors import DatasetError
+
+ROWS = 60
+Y = np.arange(ROWS) % 3
+X = np.random.default_rng(0).normal(size=(ROWS, 2)).astype("float32")
+NAMES = ("a", "b", "c")
+
+
+def dataset(task="classification", names=NAMES, conf=None, **columns):
+    """Return what a source returns of these columns, as docs/own-source.md says how."""
+    whole = {"x": X, "y": Y, **columns}
+    parts = {"train": {name: values for name, values in whole.items() if values is not None}}
+    splits = split_parts(parts, conf or RowsConf(), stratify=task == "classification")
+    names = names if task == "classification" else ()
+    return resident_dataset(splits, Content(name="own", task=task, class_names=names, memory_reason="x"), RowsConf())
+
+
+MISTAKES = {
+    "labels in a column": ({"y": Y[:, None]}, r"y of the split 'train' is of shape \(60, 1\)"),
+    "one-hot labels": ({"y": np.eye(3)[Y]}, r"y of the split 'train' is of shape \(60, 3\)"),
+    "labels that count from 1": ({"y": Y + 1}, r"is 3: with 3 class names, a label is a whole number from 0 to 2"),
+    "labels below 0": ({"y": Y - 1}, "is -1: with 3 class names"),
+    "labels between": ({"y": Y / 2}, r"is 0.5: with 3 class names"),
+    "no labels": ({"y": np.where(Y == 1, np.nan, Y)}, "is nan: with 3 class names"),
+    "texts as labels": ({"y": np.array(NAMES)[Y]}, "y of the split 'train' is of type <U1: with 3 class names"),
+    "objects as labels": ({"y": np.array(NAMES, object)[Y]}, "y of the split 'train' is of type object"),
+    "a name too few": ({"names": NAMES[:2]}, "is 2: with 2 class names"),
+    "one name": ({"names": NAMES[:1]}, "a classification needs class names, and there are 1"),
+    "no names": ({"names": ()}, "a classification needs class names, and there are 0"),
+    "several targets": ({"task": "regression", "y": X}, r"y of the split 'train' is of shape \(48, 2\)"),
+    "targets in a column": ({"task": "regression", "y": X[:, :1]}, r"y of the split 'train' is of shape \(48, 1\)"),
+    "no targets": ({"task": "regression", "y": np.where(Y == 1, np.nan, 0.5)}, "the target of row .* is nan"),
+    "endless targets": ({"task": "regression", "y": np.where(Y == 1, np.inf, 0.5)}, "the target of row .* is inf"),
+    "texts as targets": ({"task": "regression", "y": np.array(NAMES)[Y]}, "a regression needs numbers"),
+    "texts as inputs": ({"x": X.astype(str)}, "x of the split 'train' is of type <U"),
+    "objects as inputs": ({"x": X.astype(object)}, "x of the split 'train' is of type object"),
+    "numbers as inputs": ({"x": X[:, 0]}, r"x of the split 'train' is of type float32 and shape \(48,\)"),
+    "lists": ({"x": X.tolist()}, "x of the split 'train' is a list, not an array"),
+    "frames": ({"x": pd.DataFrame(X)}, r"is a pandas\.\S*DataFrame, not an array"),
+    "series": ({"y": pd.Series(Y)}, r"is a pandas\.\S*Series, not an array"),
+    "generators": ({"x": (row for row in X)}, "is a generator, not an array"),
+    "no y": ({"y": None}, "returns no y for the split 'train'"),
+    "another column": ({"wieght": X[:, 0]}, "returns a column 'wieght'"),
+    "weights in a column": ({"weight": np.ones((ROWS, 1))}, r"weight of the split 'train' is of shape"),
+    "weights below 0": ({"weight": -np.ones(ROWS)}, "a row of the split 'train' weighs -1.0"),
+    "weights that are none": ({"weight": np.full(ROWS, np.nan)}, "a row of the split 'train' weighs nan"),
+    "fewer labels than rows": ({"y": Y[:9]}, "differ in their number of rows: x has 60, y has 9"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_name_the_split_and_the_column(name):
+    arguments, message = MISTAKES[name]
+    with pytest.raises(DatasetError, match=message):
+        dataset(**arguments)
+
+
+def test_a_train_split_is_needed():
+    with pytest.raises(DatasetError, match="returns no split 'train'"):
+        split_parts({"val": {"x": X, "y": Y}}, RowsConf(), stratify=True)
+
+
+def columns(found):
+    return {split: list(one.own_rows(0, 1)) for split, one in found.splits.items()}
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64", "uint64", "float32", "float64"])
+def test_labels_of_each_type_that_keeps_them_are_the_same_dataset(kind):
+    found, usual = dataset(y=Y.astype(kind)), dataset()
+    assert found.info == usual.info, "its fingerprint, too"
+    assert all(part["y"].dtype == np.int64 for parts in columns(found).values() for part in parts)
+
+
+def test_truth_values_are_two_classes():
+    assert dataset(y=Y > 0, names=("no", "yes")).info == dataset(y=(Y > 0).astype(int), names=("no", "yes")).info
+
+
+@pytest.mark.parametrize(
+    ("y", "kind"),
+    [
+        (Y, "float32"),
+        (Y.astype("int8"), "float32"),
+        (Y > 0, "float32"),
+        (Y.astype("float16"), "float32"),
+        (Y.astype("float32"), "float32"),
+        (Y / 3, "float64"),
+        (Y + 2**24, "float64"),
+        (Y - 2**24 - 2, "float64"),
+    ],
+)
+def test_numbers_to_predict_lose_no_digit(y, kind):
+    found = dataset("regression", y=y)
+    assert found.info.target_dtype == kind
+    parts = [part["y"] for one in columns(found).values() for part in one]
+    assert {part.dtype for part in parts} == {np.dtype(kind)}
+    assert sorted(np.concatenate(parts).tolist()) == sorted(y.astype("float64").tolist())
