@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import isfunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isfunction, isgeneratorfunction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,7 +72,9 @@ class Callback:
 
 
 def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: type, on_error: Any) -> None:
-    """Refuse a callback whose ``on_error`` is none there is, or with a method that is a misspelling of a called one.
+    """Refuse a callback whose ``on_error`` is unknown, or with a method whose lines would never run.
+
+    That is one whose name is a misspelling of a called one, a generator, or an ``async def``.
 
     Args:
         where: Its key.
@@ -92,6 +94,15 @@ def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: ty
                 f"{where}: nothing calls the method {name} of {node['_target_']}.",
                 f"{nearest_or_all(name, called)}\nA method for your own use begins with _.",
             )
+        if name in called and (why := _suspended(getattr(kind, name))):
+            raise ConfigError(f"{where}: the method {name} of {node['_target_']} {why}: calling it does nothing.")
+
+
+def _suspended(function: Any) -> str | None:
+    """Return why a call of a function runs none of its lines; None if it does."""
+    if isgeneratorfunction(function):
+        return "has a `yield`"
+    return "is an `async def`" if iscoroutinefunction(function) or isasyncgenfunction(function) else None
 
 
 def _public_methods(kind: type) -> list[str]:

@@ -27,6 +27,8 @@ KEY, STATE = "run.callbacks", "callbacks"
 POLL_SECONDS = 1.0
 """How often the run directory is looked at."""
 WAIT_SECONDS = 0.05
+RAISED = (Exception, SystemExit, KeyboardInterrupt)
+"""Whatever code of the user's raises. Ctrl-C interrupts another thread."""
 EVALUATED = ("val/", "test/")
 """Begin the names of metrics of an evaluated split."""
 
@@ -155,7 +157,7 @@ class CallbackThread:
         for index, callback in enumerate(self._callbacks):
             try:
                 callback.ended(self._outcome)
-            except (Exception, SystemExit) as error:  # whatever user code raises; the run is over
+            except RAISED as error:  # the run is over
                 self._notice(str(_failure(index, callback, error)))
 
     def _news(self) -> Iterator[tuple[str, Any]]:
@@ -193,7 +195,7 @@ class CallbackThread:
         for index, callback in enumerate(self._callbacks):
             try:
                 getattr(callback, name)(what)
-            except (Exception, SystemExit) as error:  # whatever user code raises
+            except RAISED as error:
                 self._take_error(index, callback, error)
                 if self._has_failed():
                     return

@@ -1,5 +1,6 @@
 """``run.callbacks``: what is called, in which order, and what an exception in one does."""
 
+import inspect
 import json
 import threading
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 from tracker_readers import of_events
 
 import rtrain
+from rtrain.callbacks import check_callback
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.process.interrupts import StopRequest
@@ -21,15 +23,16 @@ from rtrain.tracking.callbacks import CallbackThread
 QUICK = ("num_workers=0", "epochs=2")
 CONFIGS = {"mlp": "epochs=2", "xgboost": "trainer.num_boost_round=3", "sklearn": "seed=1"}
 WATCH = """
+import builtins
 import json
 
 import rtrain
 
 
 class Watch(rtrain.Callback):
-    def __init__(self, path="calls.jsonl", fails_in=None, on_error="fail", exits=False):
+    def __init__(self, path="calls.jsonl", fails_in=None, on_error="fail", error="RuntimeError"):
         self.path, self.fails_in, self.on_error = path, fails_in, on_error
-        self.error = SystemExit if exits else RuntimeError
+        self.error = getattr(builtins, error)
 
     def note(self, name, what):
         with open(self.path, "a") as file:
@@ -68,6 +71,7 @@ class OnEvaluate(rtrain.Callback):
 class OnStart(rtrain.Callback):
     def on_start(self, run): ...
 """
+RAISED = ["RuntimeError", "SystemExit", "KeyboardInterrupt"]
 WORD = "run.callbacks=[{_target_: watch.Watch}]"
 
 
@@ -125,10 +129,10 @@ def test_steps_that_a_killed_run_does_again_are_not_told_again(manifest, tmp_pat
     assert [event.step for event in callback.told] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("exits", [False, True], ids=["an exception", "SystemExit"])
+@pytest.mark.parametrize("error", RAISED)
 @pytest.mark.parametrize("method", ["started", "event", "evaluated", "checkpoint"])
-def test_an_exception_ends_the_run_with_its_place(method, exits, capfd):
-    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, exits: {exits}}}]"
+def test_an_exception_ends_the_run_with_its_place(method, error, capfd):
+    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, error: {error}}}]"
     with pytest.raises(TrainingError) as caught:
         rtrain.fit("mlp", ["num_workers=0", word])
     assert f"{method} went wrong" in caught.value.message
@@ -140,10 +144,10 @@ def test_an_exception_ends_the_run_with_its_place(method, exits, capfd):
     assert "Traceback" in (run.path / "logs" / "driver.log").read_text()
 
 
-@pytest.mark.parametrize("exits", [False, True], ids=["an exception", "SystemExit"])
+@pytest.mark.parametrize("error", RAISED)
 @pytest.mark.parametrize("method", ["event", "ended"])
-def test_an_exception_that_may_happen_is_one_notice(method, exits):
-    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, on_error: warn, exits: {exits}}}]"
+def test_an_exception_that_may_happen_is_one_notice(method, error):
+    word = f"run.callbacks=[{{_target_: watch.Watch, fails_in: {method}, on_error: warn, error: {error}}}]"
     run = rtrain.fit("mlp", [*QUICK, word])
     assert run.status == "succeeded"
     log = (run.path / "logs" / "driver.log").read_text()
@@ -186,6 +190,28 @@ def test_what_is_no_callback_is_refused_before_anything_is_written(node, said, t
         rtrain.fit("mlp", [*QUICK, f"run.callbacks=[{node}]"])
     assert said in f"{caught.value.message} {caught.value.hint}"
     assert {path.name for path in tmp_path.iterdir()} <= {"watch.py", "__pycache__"}
+
+
+def plain(self, *arguments): ...
+def generator(self, *arguments):
+    yield
+
+
+async def coroutine(self, *arguments): ...
+async def generator_of_coroutines(self, *arguments):
+    yield
+
+
+@pytest.mark.parametrize("contract", [rtrain.Callback, rtrain.WorkerCallback])
+@pytest.mark.parametrize("function", [generator, coroutine, generator_of_coroutines])
+def test_a_method_of_which_a_call_runs_no_line_is_refused(contract, function):
+    methods = [name for name, one in vars(contract).items() if inspect.isfunction(one)]
+    assert len(methods) > 4
+    for name in methods:
+        node = {"_target_": "own.Own"}
+        check_callback("key.0", node, type("Own", (contract,), {name: plain, "_own": function}), contract, "fail")
+        with pytest.raises(ConfigError, match=rf"key\.0: the method {name} of own\.Own .*: calling it does nothing"):
+            check_callback("key.0", node, type("Own", (contract,), {name: function}), contract, "fail")
 
 
 class Recording(rtrain.Callback):

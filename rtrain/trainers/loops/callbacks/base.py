@@ -66,7 +66,17 @@ class Training:
         return self._worker.run_dir
 
     def log(self, metrics: Mapping[str, float]) -> None:
-        """Record metrics of your own at this step; those of rank 0 count."""
+        """Record metrics of your own at this step; those of rank 0 count.
+
+        Raises:
+            TypeError: A name is no text, or a value is no number.
+            ValueError: A name is empty.
+        """
+        for name in metrics:
+            if not isinstance(name, str):
+                raise TypeError(f"the name of a metric must be a text, not {name!r}")
+            if not name.strip():
+                raise ValueError("a metric has no name")
         self._worker.report(metrics, step=self.step, epoch=self.epoch)
 
     def stop(self) -> None:

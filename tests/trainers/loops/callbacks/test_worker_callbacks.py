@@ -69,6 +69,14 @@ class Freeze(rtrain.WorkerCallback):
             training.model.get_submodule(self.layer).requires_grad_(False)
 
 
+class Logs(rtrain.WorkerCallback):
+    def __init__(self, what):
+        self.what = eval(what)
+
+    def step_end(self, training, batch):
+        training.log(self.what)
+
+
 class Other:
     pass
 
@@ -174,6 +182,14 @@ def test_an_exception_fails_the_run_with_its_place_unless_it_may_happen(trainer,
     assert run.status == "succeeded"
     log = (run.path / "logs" / "driver.log").read_text()
     assert log.count(f"{method} went wrong") == 1
+
+
+@pytest.mark.parametrize("trainer", ["torch", "xgboost"])
+@pytest.mark.parametrize("what", ["{1: 2.0}", "{None: 1.0}", "{'': 1.0}", "{'a': 'b'}", "{'a': None}", "{'a': [1]}"])
+def test_what_is_no_metric_is_an_error_at_the_line_that_logs_it(trainer, what):
+    with pytest.raises(TrainingError) as caught:
+        fit(trainer, word=f'trainer.callbacks=[{{_target_: seen_on_workers.Logs, what: "{what}"}}]')
+    assert "training.log(self.what)" in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_layers_are_frozen_after_an_epoch():
