@@ -8,6 +8,9 @@ import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.composed import Composed
@@ -71,14 +74,9 @@ class Planner:
         for tries in range(MAX_TRIES if self._has_more else 0):
             with named_plugin(self._name, self._search):
                 point = ask(tries)
-                length = 0 if point is None else len(point)
             if point is None:
                 return None
-            if length != len(self._trials.axes):
-                raise ConfigError(
-                    f"the search {self._name} proposes {length} values for {len(self._trials.axes)} parameters.",
-                    "A point has a value for each of self.axes, in their order.",
-                )
+            point = self._checked(point)
             found = self._enroll(point)
             if found is not None:
                 return found
@@ -86,6 +84,29 @@ class Planner:
                 self._search.learn(point, None)
         self._has_more = False
         return None
+
+    def _checked(self, point: Any) -> Point:
+        """Return a proposal that is a point.
+
+        Raises:
+            ConfigError: It is something else.
+        """
+        axes, proposes = self._trials.axes, f"the search {self._name} proposes"
+        if not isinstance(point, tuple | list):
+            hint = "A point is a tuple: a text for each of self.axes, in their order."
+            raise ConfigError(f"{proposes} {point!r}: {type(point).__name__} is no point.", hint)
+        if len(point) != len(axes):
+            raise ConfigError(
+                f"{proposes} {len(point)} values for {len(axes)} parameters.",
+                "A point has a value for each of self.axes, in their order.",
+            )
+        for axis, value in zip(axes, point, strict=True):
+            if not isinstance(value, str):
+                hint = "A value is a text, as a command line has it: axis.text(value) of a number in an interval."
+                raise ConfigError(f"{proposes} {value!r} for {axis.name}, which is no text.", hint)
+            if "," in value and OverridesParser.create().parse_override(f"{axis.key}={value}").is_sweep_override():
+                raise ConfigError(f"{proposes} several values for {axis.name}: {value}.", "A trial has one.")
+        return tuple(point)
 
     def _ask(self, _: int) -> Point | None:
         self._proposed += 1
