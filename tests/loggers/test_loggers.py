@@ -5,7 +5,7 @@ import json
 import pytest
 from tracker_readers import of_csv, of_mlflow, of_tensorboard, of_wandb
 
-from rtrain.testing.logger_contract import LoggerContract
+from rtrain.testing.logger_contract import LoggerContract, _event, _report
 from rtrain.tracking.position import FOLDER
 
 
@@ -49,3 +49,10 @@ class TestWandb(LoggerContract):
 
     def read(self, run, keys):
         return of_wandb(run.folder / "wandb")
+
+    def test_no_delivery_replaces_that_of_the_same_second(self, tracked, keys):
+        for step in (1, 2, 3):
+            _report(tracked, [_event(step)])
+            self._deliver(tracked, keys)
+        assert len(list((tracked.folder / "wandb").glob("offline-run-*"))) == 3
+        self._check(tracked, keys)
