@@ -1,6 +1,7 @@
 """Each logger against the contract, read by the tracker's own means."""
 
 import json
+import time
 
 import pytest
 from tracker_readers import of_csv, of_mlflow, of_tensorboard, of_wandb
@@ -51,8 +52,9 @@ class TestWandb(LoggerContract):
         return of_wandb(run.folder / "wandb")
 
     def test_no_delivery_replaces_that_of_the_same_second(self, tracked, keys):
-        for step in (1, 2, 3):
-            _report(tracked, [_event(step)])
-            self._deliver(tracked, keys)
-        assert len(list((tracked.folder / "wandb").glob("offline-run-*"))) == 3
-        self._check(tracked, keys)
+        seconds = [time.strftime("%Y%m%d_%H%M%S", time.localtime(time.time() + ahead)) for ahead in range(3)]
+        for second in seconds:
+            (tracked.folder / "wandb" / f"offline-run-{second}-{tracked.id}").mkdir(parents=True)
+        _report(tracked, [_event(1)])
+        self._deliver(tracked, keys)
+        assert len(list((tracked.folder / "wandb").glob("offline-run-*"))) == 4
