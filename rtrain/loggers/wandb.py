@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
-from pathlib import Path
 from typing import Annotated, Any
 
 from rtrain.config.value_types.texts import one_of
@@ -56,7 +55,6 @@ class Logger(base.Logger):
         import wandb
 
         run_id = re.sub(r"[^\w-]", "-", run.id)[-64:]
-        _wait_for_new_name(run.folder / "wandb", run_id)
         self._run = wandb.init(
             id=run_id,
             name=run.id,
@@ -98,14 +96,6 @@ class Logger(base.Logger):
         """Have it write what it holds."""
         if self._run is not None:
             self._run.finish(exit_code=self._code)
-
-
-def _wait_for_new_name(folder: Path, run_id: str) -> None:
-    """Wait until the second is over in which a run of this id began: W&B names its folder by the second, and replaces
-    one of the same name.
-    """
-    while any(folder.glob(f"*run-{time.strftime('%Y%m%d_%H%M%S')}-{run_id}")):
-        time.sleep(0.05)
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:

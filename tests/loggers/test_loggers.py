@@ -1,12 +1,11 @@
 """Each logger against the contract, read by the tracker's own means."""
 
 import json
-import time
 
 import pytest
 from tracker_readers import of_csv, of_mlflow, of_tensorboard, of_wandb
 
-from rtrain.testing.logger_contract import LoggerContract, _event, _report
+from rtrain.testing.logger_contract import LoggerContract
 from rtrain.tracking.position import FOLDER
 
 
@@ -50,11 +49,3 @@ class TestWandb(LoggerContract):
 
     def read(self, run, keys):
         return of_wandb(run.folder / "wandb")
-
-    def test_no_delivery_replaces_that_of_the_same_second(self, tracked, keys):
-        seconds = [time.strftime("%Y%m%d_%H%M%S", time.localtime(time.time() + ahead)) for ahead in range(3)]
-        for second in seconds:
-            (tracked.folder / "wandb" / f"offline-run-{second}-{tracked.id}").mkdir(parents=True)
-        _report(tracked, [_event(1)])
-        self._deliver(tracked, keys)
-        assert len(list((tracked.folder / "wandb").glob("offline-run-*"))) == 4

@@ -67,16 +67,29 @@ def of_wandb(folder):
 
 
 def _records_of_wandb(folder):
-    """Return all records of a run; on a busy machine, W&B's own process writes the last ones after it said so."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
+    """Return all records of a run; W&B's own process may write a file, or the end of one, after it said so."""
     end = time.monotonic() + 20
     while True:
-        paths = sorted(folder.glob("offline-run-*/*.wandb"))
-        records = [Record.FromString(data) for path in paths for data in _records(path.read_bytes())]
-        if time.monotonic() > end or (records and records[-1].WhichOneof("record_type") in ("exit", "footer")):
-            return records
+        *before, last = [_records_in(one) for one in sorted(folder.glob("offline-run-*"))]
+        if time.monotonic() > end or (all(is_over for _, is_over in before) and _has_ended(last[0])):
+            return [record for records, _ in (*before, last) for record in records]
         time.sleep(0.1)
+
+
+def _records_in(folder):
+    """Return the records of a folder so far, and whether there will be no more: its process ended, or was killed."""
+    from google.protobuf.message import DecodeError
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    records = []
+    for path in folder.glob("*.wandb"):
+        with suppress(DecodeError):  # the last one is torn
+            records += [Record.FromString(data) for data in _records(path.read_bytes())]
+    return records, _has_ended(records) or time.time() - folder.stat().st_mtime > 5
+
+
+def _has_ended(records):
+    return bool(records) and records[-1].WhichOneof("record_type") in ("exit", "footer")
 
 
 def of_csv(path):
