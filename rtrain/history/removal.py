@@ -20,13 +20,16 @@ from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.leftovers import leftovers
 from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
-from rtrain.runs.manifest import FILE_NAME, read_manifest
+from rtrain.runs.events import FILE_NAME as EVENTS
+from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, read_manifest
 
 NOT_OURS = "Removing requires write permission."
-REMOVED = re.compile(r"\.removed-.+")
-"""A run that is being removed, or whose removal was interrupted."""
+REMOVED = re.compile(r"\.removed-.+-[0-9a-f]{6}")
+"""A run that is being removed, or whose removal was interrupted: any part of it may be gone."""
 SET_ASIDE = re.compile(r"\.(damaged|older)-.+")
-"""A run that rtrain has put away because it was damaged, or because a store had a newer copy."""
+"""A run that rtrain has put away, whole, because it was damaged, or because a store had a newer copy."""
+OF_RUNS = (FILE_NAME, CONFIG_NAME, EVENTS, SWEEP)
+"""Of these files a run or a sweep has some even if it is damaged."""
 
 
 @contextmanager
@@ -128,14 +131,15 @@ def find_leftovers(folders: Sequence[str | Path] = (), *, set_aside: bool = Fals
     places = [Path(place.path) for place in find_places(named)]
     inside = [Leftover(path, place) for place in places if not _is_busy(place) for path in leftovers(place)]
     around = dict.fromkeys([*(Path(one).absolute() for one in named), *(place.parent for place in places)])
-    patterns = [REMOVED, *([SET_ASIDE] if set_aside else [])]
-    beside = [
-        path
-        for folder in around
-        for path in sorted(folder.glob(".*"))
-        if any(one.fullmatch(path.name) for one in patterns)
-    ]
+    beside = [path for folder in around for path in sorted(folder.glob(".*")) if _is_left(path, set_aside=set_aside)]
     return inside + [Leftover(path, None) for path in beside if path.is_dir() and not path.is_symlink()]
+
+
+def _is_left(path: Path, *, set_aside: bool) -> bool:
+    """Tell whether a hidden folder is a run that was being removed, or was put away: others are the user's own."""
+    if REMOVED.fullmatch(path.name):
+        return True
+    return set_aside and bool(SET_ASIDE.fullmatch(path.name)) and any((path / name).exists() for name in OF_RUNS)
 
 
 def _is_busy(folder: Path) -> bool:

@@ -116,6 +116,13 @@ def left(project):
         path.mkdir() if path.parent.name == "checkpoints" or "removed" in path.name else path.write_text("x")
     (run / "predictions.parquet.tmp").write_text("mine")
     (run.parent / ".damaged-x").mkdir()
+    (run.parent / ".damaged-x" / "config.yaml").write_text("a: 1")
+    for mine in (
+        *(project / "runs" / name for name in (".removed-photos", ".older-archive", ".damaged-goods", ".removed-2025")),
+        *(run / "checkpoints" / name for name in (".mine.old", ".notes.tmp", ".epoch.tmp", ".reached")),
+    ):
+        mine.mkdir()
+        (mine / "precious").write_text("mine")
     return {"run": run, "made": set(made), "kept": kept}
 
 
@@ -127,6 +134,7 @@ def test_leftovers_are_found_and_removed_and_nothing_else(left):
     assert not any(path.exists() for path in left["made"])
     assert left["kept"].is_dir()
     assert (left["run"] / "predictions.parquet.tmp").exists()
+    assert len(list(left["run"].parent.parent.rglob("precious"))) == 8
     assert find_leftovers() == []
     assert [one.path.name for one in find_leftovers(set_aside=True)] == [".damaged-x"]
 

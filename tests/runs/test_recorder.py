@@ -209,7 +209,7 @@ def test_a_run_that_did_not_succeed_leaves_what_its_workers_may_be_writing(tmp_p
 def test_a_link_is_removed_and_what_it_leads_to_stays(tmp_path):
     leave(tmp_path / "elsewhere", ["model.safetensors"])
     checkpoints_dir(tmp_path / "run").mkdir(parents=True)
-    (checkpoints_dir(tmp_path / "run") / ".epoch-1.tmp").symlink_to(tmp_path / "elsewhere")
+    (checkpoints_dir(tmp_path / "run") / ".epoch-0001-step-00000010.tmp").symlink_to(tmp_path / "elsewhere")
     clear_leftovers(tmp_path / "run")
     assert list(checkpoints_dir(tmp_path / "run").iterdir()) == []
     assert (tmp_path / "elsewhere" / "model.safetensors").exists()

@@ -11,7 +11,7 @@ from rtrain.runs.checkpoints import checkpoints_dir
 
 FILE = re.compile(r"\.(manifest|config|sweep|multirun|command|optimization_results)\.(json|yaml)\.\d+-[0-9a-f]+\.tmp")
 """What only the process that holds the folder's lock writes; others write reports and predictions, maybe now."""
-CHECKPOINT = re.compile(r"\..+\.(tmp|old)|\.reached-[0-9a-f-]+")
+CHECKPOINT = re.compile(r"\..+-[0-9a-f]{6}\.(tmp|old)|\.epoch-\d+-step-\d+\.tmp|\.reached-[0-9a-f-]+")
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
