@@ -61,10 +61,11 @@ def test_trees_whose_best_round_was_long_ago_have_ended_well_after_they_are_resu
     assert (again.manifest.best, again.manifest.model) == (run.manifest.best, run.manifest.model)
 
 
-def test_a_schedule_of_the_length_of_the_run_begins_a_new_one(tmp_path):
+def test_a_schedule_of_the_length_of_the_run_begins_a_new_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     words = [*EPOCHS, "scheduler=cosine", "num_workers=0", "trainer.num_threads=1"]
     run = rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path / 'my runs'}"])
-    line = resumed(run.path, f"run.root_dir={tmp_path / 'my runs'}")
+    line = resumed(run.path)
     call = line[line.index("rtrain.fit(") :]
     assert eval(call, {"rtrain": rtrain}).manifest.parent_run is not None
 
