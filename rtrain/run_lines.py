@@ -217,6 +217,8 @@ def next_command(run_dir: Path, manifest: Manifest) -> str:
         return shlex.join(["less", shown(log)] if log is not None else ["rtrain", "resume", shown(run_dir)])
     if manifest.status != Status.SUCCEEDED:
         return shlex.join(["rtrain", "resume", shown(run_dir)])
+    if manifest.storage is not None and not manifest.storage["complete"]:
+        return shlex.join(["rtrain", "runs", "upload", shown(run_dir)])
     return shlex.join(["rtrain", *(["evaluate"] if _can_be_evaluated(manifest) else ["runs", "show"]), shown(run_dir)])
 
 

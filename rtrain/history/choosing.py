@@ -73,9 +73,9 @@ def _direction(field: str) -> str:
 
 
 def best_rows(rows: Sequence[Row], goal: Goal) -> list[Row]:
-    """Return the runs that have a value, the best first; of equal ones, the newest first. Sweeps are left out."""
+    """Return the runs that have a value, the best first; of equal ones, the oldest first. Sweeps are left out."""
     sign = -1 if goal.mode == "max" else 1
-    known = [(sign * value, -row.started, row) for row in rows if (value := _own_value(row, goal)) is not None]
+    known = [(sign * value, row.started, row) for row in rows if (value := _own_value(row, goal)) is not None]
     return [row for _, _, row in sorted(known, key=lambda one: one[:2])]
 
 

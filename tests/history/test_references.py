@@ -134,6 +134,15 @@ def test_what_is_no_short_name_is_left_to_the_command(runs):
         existing_run("s3://bucket/runs/a")
 
 
+def test_of_equal_runs_the_first_is_the_best_as_of_the_trials_of_a_sweep(project):
+    first, second = (make_run(project / "runs", "equal", name, minutes=m) for name, m in (("0b1a", 5), ("0b1b", 9)))
+    assert find_run("best:equal").name == first.name
+    sweep = make_sweep(project / "runs", "ties", "330827", rates=(0.4, 0.4))
+    assert find_run("best:ties").name.startswith("000-")
+    assert find_model(str(sweep)).name == find_run("best:ties").name
+    assert second.is_dir()
+
+
 def test_best_of_runs_that_are_judged_differently_asks_for_a_metric(runs, project):
     best = {"monitor": "val/accuracy", "mode": "max", "value": 0.9, "step": 1, "epoch": 1}
     make_run(project / "runs", "mlp", "0a1e", best=best)

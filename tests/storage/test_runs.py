@@ -62,7 +62,7 @@ def test_a_store_that_fails_in_the_middle_costs_tries_and_not_the_run(words, bro
     assert run.manifest.storage["complete"]
 
 
-def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, tmp_path):
+def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, tmp_path, capsys):
     broken.faults.append(Fault(status=403, what="PUT .*checkpoint.json"))
     assert app.run(["fit", "xgboost", *words, "run.storage_timeout_seconds=1"]) == 1
     (path,) = (tmp_path / "runs" / "boost").iterdir()
@@ -72,6 +72,11 @@ def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, tmp_path):
     assert run.manifest.storage["missing"] == [one.name for one in run.checkpoints]
     assert "ACCESS_DENIED" in run.manifest.storage["error"]
     assert verify_run(run.path) == []
+    command = capsys.readouterr().out.splitlines()[-1].removeprefix("next").split()
+    assert command == ["rtrain", "runs", "upload", str(path)]
+    broken.faults.clear()
+    assert app.run(command[1:]) == 0
+    assert rtrain.Run.load(path).manifest.storage["complete"]
 
 
 @pytest.mark.parametrize(
