@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import DatasetInfo, objects
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.opened_model import open_model
 from rtrain.trainers.base import BASE
@@ -51,8 +51,9 @@ class Checkpoint:
         """Return a prediction for each row.
 
         Args:
-            x: (rows, ...) prepared as the dataset of training gives them. Of a train loop of your own also a dict of
-                arrays by column, as its ``trainer.predictor`` takes them, or a table of pandas, polars or Arrow.
+            x: (rows, ...) prepared as the dataset of training gives them, as an array or nested lists; numbers of another
+                type become ``info.dtype``. Of a train loop of your own also a dict of arrays by column, as its
+                ``trainer.predictor`` takes them, or a table of pandas, polars or Arrow.
 
         Returns:
             (rows, classes) probabilities, or (rows,) values. Of a loop, what its predictor returns, as arrays.
@@ -60,14 +61,23 @@ class Checkpoint:
         Raises:
             PredictionError: It is a table, and the model takes rows that are prepared.
         """
-        columns = _columns_of(x)
-        if columns is not None and not hasattr(self.predictor, "predict_columns"):
+        columns, is_declared = _columns_of(x), not hasattr(self.predictor, "predict_columns")
+        if columns is not None and is_declared:
             raise PredictionError(
                 "this model takes an array of prepared rows, not a table.",
                 "rtrain.predict(RUN, 'out.parquet', ['dataset.path=FILE']) prepares them as in training.",
             )
         rows: Any = x if columns is None else columns
-        return self.predictor.predict(rows)
+        return self.predictor.predict(_as_array(rows, self.info) if is_declared else rows)
+
+
+def _as_array(x: Any, info: DatasetInfo) -> Any:
+    """Return rows of numbers as an array of the type that a model was trained with; texts as they are, in an array."""
+    if info.dtype == "object" or info.original_sizes:
+        return objects(x) if isinstance(x, list | tuple) else x
+    rows = np.asarray(x)
+    is_number = np.dtype(info.dtype).kind == "f" and rows.dtype.kind in "biuf"
+    return rows.astype(info.dtype, copy=False) if is_number else rows
 
 
 def _columns_of(x: Any) -> dict[str, np.ndarray] | None:

@@ -83,6 +83,10 @@ def test_the_model_gives_what_the_checkpoint_predicts(trainer, tmp_path):
     x = np.random.default_rng(0).uniform(0, 1, (7, *checkpoint.info.input_shape)).astype(checkpoint.info.dtype)
     found = ANSWERS[trainer](checkpoint.model, x, checkpoint.info)
     np.testing.assert_allclose(found, checkpoint.predict(x), rtol=1e-3, atol=1e-5)
+    whole = (x * 10).astype("int64")
+    expected = checkpoint.predict(whole.astype(checkpoint.info.dtype))
+    for same in (whole, whole.astype("float64"), whole.astype("uint8"), whole.tolist(), tuple(whole.tolist())):
+        np.testing.assert_array_equal(checkpoint.predict(same), expected)
 
 
 @pytest.mark.parametrize("trainer", ["xgboost", "lightgbm"])
