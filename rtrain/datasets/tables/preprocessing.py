@@ -181,7 +181,7 @@ def _transformed(frame: pd.DataFrame, step: Mapping[str, Any], where: str) -> pd
         return preprocessor.transform_batch(frame)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         names = ", ".join(arguments["columns"])
-        hint = f"Put one before it: {{type: SimpleImputer, columns: [{names}], strategy: most_frequent}}"
+        hint = f"Fill them in, or train with this before it: {{type: SimpleImputer, columns: [{names}], strategy: most_frequent}}"
         raise DatasetError(f"{where}: {error}", hint if NULLS in str(error) else None) from error
 
 
