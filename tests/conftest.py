@@ -110,7 +110,7 @@ def no_leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     interrupted = signal.getsignal(signal.SIGINT)
     sys.path[:] = path
     for name in sys.modules.keys() - modules:
-        if place_of(sys.modules[name]).startswith(projects):
+        if place_of(sys.modules.get(name)).startswith(projects):
             del sys.modules[name]
     if dict(os.environ) != before:
         os.environ.update(before)

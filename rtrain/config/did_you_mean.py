@@ -50,14 +50,19 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
     words = list(dict.fromkeys(known))
     near = closest(word, words, cutoff)
     if near is not None:
-        return did_you_mean(near)
+        return did_you_mean(_visible(near))
     return there_are(words)
 
 
 def there_are(known: Iterable[str], most: int = MOST) -> str:
     """Return the line that names what there is, as all messages say it."""
     words = list(dict.fromkeys(known))
-    return f"available: {', '.join(words[:most])}{', ...' if len(words) > most else ''}"
+    return f"available: {', '.join(map(_visible, words[:most]))}{', ...' if len(words) > most else ''}"
+
+
+def _visible(name: str) -> str:
+    """Return a name in quotes if it begins or ends with a blank, as some columns' do."""
+    return name if name == name.strip() else repr(name)
 
 
 def did_you_mean(*meant: object) -> str:

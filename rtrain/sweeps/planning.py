@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-
 from rtrain.cluster.ray_cluster import Cluster
+from rtrain.config.compose.search_space import is_several
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
@@ -104,7 +103,7 @@ class Planner:
             if not isinstance(value, str):
                 hint = "A value is a text, as a command line has it: axis.text(value) of a number in an interval."
                 raise ConfigError(f"{proposes} {value!r} for {axis.name}, which is no text.", hint)
-            if "," in value and OverridesParser.create().parse_override(f"{axis.key}={value}").is_sweep_override():
+            if "," in value and is_several(value):
                 raise ConfigError(f"{proposes} several values for {axis.name}: {value}.", "A trial has one.")
         return tuple(point)
 

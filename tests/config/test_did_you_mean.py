@@ -2,7 +2,7 @@
 
 import pytest
 
-from rtrain.config.did_you_mean import closest
+from rtrain.config.did_you_mean import closest, nearest_or_all
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,16 @@ from rtrain.config.did_you_mean import closest
 )
 def test_numbers_are_part_of_a_names_meaning(word, known, meant):
     assert closest(word, known) == meant
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "said"),
+    [
+        ("city", [" city", "age"], "did you mean: ' city'"),
+        ("city", ["city ", "age"], "did you mean: 'city '"),
+        ("zip", [" city", "age\t"], r"available: ' city', 'age\t'"),
+        ("cty", ["city", "age"], "did you mean: city"),
+    ],
+)
+def test_blanks_around_a_name_can_be_seen(word, known, said):
+    assert nearest_or_all(word, known) == said

@@ -11,6 +11,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, IntervalSweep, Override, RangeSweep
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from rtrain.config.compose.aliases import expand_word, quoted, split_word
@@ -120,6 +121,14 @@ def read_space(loader: Any, words: Sequence[str], seed: int) -> Space:
     finally:
         random.setstate(state)
     return Space(fixed=tuple(fixed.values()), axes=tuple(axes.values()))
+
+
+def is_several(value: str) -> bool:
+    """Return whether a value, as a command line has it, stands for several; one that can't be read stands for none."""
+    try:
+        return bool(OverridesParser.create().parse_override(f"key={value}").is_sweep_override())
+    except HydraException:
+        return False
 
 
 def with_params(space: Space, loader: Any, params: dict[str, Any], seed: int) -> Space:

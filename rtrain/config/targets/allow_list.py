@@ -68,11 +68,11 @@ def project_forgotten() -> Iterator[None]:
         roots = [root for root in project_roots() if str(root) not in paths]
         sys.path[:] = paths
         for name in set(sys.modules) - modules:
-            if any(_is_own(place, root) for place in _places(sys.modules[name]) for root in roots):
+            if any(_is_own(place, root) for place in _places(sys.modules.get(name)) for root in roots):
                 del sys.modules[name]
 
 
-def _places(module: ModuleType) -> list[Path]:
+def _places(module: ModuleType | None) -> list[Path]:
     """Return the file of a module, or the folders of a package that has no ``__init__.py``."""
     own = getattr(module, "__dict__", {})  # one that is imported lazily would import the rest if it was asked for more
     return [Path(own["__file__"])] if own.get("__file__") else [Path(one) for one in own.get("__path__", ())]
