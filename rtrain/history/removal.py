@@ -16,11 +16,11 @@ from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.history.places import SWEEP, default_folders, find_places
 from rtrain.history.rows import Row
 from rtrain.runs.checkpoints import checkpoints_dir, remove_checkpoint
+from rtrain.runs.events import FILE_NAME as EVENTS
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.leftovers import leftovers
 from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
-from rtrain.runs.events import FILE_NAME as EVENTS
 from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, read_manifest
 
 NOT_OURS = "Removing requires write permission."

@@ -51,8 +51,8 @@ class Checkpoint:
         """Return a prediction for each row.
 
         Args:
-            x: (rows, ...) prepared as the dataset of training gives them, as an array or nested lists; numbers of another
-                type become ``info.dtype``. Of a train loop of your own also a dict of arrays by column, as its
+            x: (rows, ...) prepared as the dataset of training gives them, as an array or nested lists; numbers of
+                another type become ``info.dtype``. Of a train loop of your own also a dict of arrays by column, as its
                 ``trainer.predictor`` takes them, or a table of pandas, polars or Arrow.
 
         Returns:

@@ -181,7 +181,8 @@ def _transformed(frame: pd.DataFrame, step: Mapping[str, Any], where: str) -> pd
         return preprocessor.transform_batch(frame)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         names = ", ".join(arguments["columns"])
-        hint = f"Fill them in, or train with this before it: {{type: SimpleImputer, columns: [{names}], strategy: most_frequent}}"
+        imputer = f"{{type: SimpleImputer, columns: [{names}], strategy: most_frequent}}"
+        hint = f"Fill them in, or train with this before it: {imputer}"
         raise DatasetError(f"{where}: {error}", hint if NULLS in str(error) else None) from error
 
 

@@ -294,7 +294,10 @@ def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
         ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is not a feature"),
         ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' contains text"),
         ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' contains text"),
-        ({"type": "OneHotEncoder", "columns": ["size"]}, "null values.*\nFill them in, or train with this before it: {type: SimpleImputer"),
+        (
+            {"type": "OneHotEncoder", "columns": ["size"]},
+            "null values.*\nFill them in, or train with this before it: {type: SimpleImputer",
+        ),
         ({"type": "Tokenizer", "columns": ["colour"]}, "'colour' still contains lists.*\nEncode them: {type: MultiHot"),
         ({"type": "SimpleImputer", "columns": ["size"], "strategy": "median"}, "Strategy median is not supported"),
         ({"type": "MaxAbsScaler", "columns": ["size"], "output_columns": ["y"]}, "create a feature 'y', but"),
