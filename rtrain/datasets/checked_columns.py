@@ -48,7 +48,7 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
     Args:
         splits: Columns by split.
         task: What to learn.
-        num_classes: Number of classes; None: it is no classification.
+        num_classes: Number of classes; None: not a classification.
 
     Raises:
         DatasetError: Names the split and the column, and the first row that is wrong.

@@ -92,8 +92,8 @@ class Planner:
         """
         axes, proposes = self._trials.axes, f"the search {self._name} proposes"
         if not isinstance(point, tuple | list):
-            hint = "A point is a tuple: a text for each of self.axes, in their order."
-            raise ConfigError(f"{proposes} {point!r}: {type(point).__name__} is no point.", hint)
+            hint = "It has a text for each of self.axes, in their order."
+            raise ConfigError(f"{proposes} {point!r}: a point is a tuple, not a {type(point).__name__}.", hint)
         if len(point) != len(axes):
             raise ConfigError(
                 f"{proposes} {len(point)} values for {len(axes)} parameters.",
@@ -102,7 +102,7 @@ class Planner:
         for axis, value in zip(axes, point, strict=True):
             if not isinstance(value, str):
                 hint = "A value is a text, as a command line has it: axis.text(value) of a number in an interval."
-                raise ConfigError(f"{proposes} {value!r} for {axis.name}, which is no text.", hint)
+                raise ConfigError(f"{proposes} {value!r} for {axis.name}, not a text.", hint)
             if "," in value and is_several(value):
                 raise ConfigError(f"{proposes} several values for {axis.name}: {value}.", "A trial has one.")
         return tuple(point)

@@ -69,7 +69,7 @@ class Training:
         """Record metrics of your own at this step; those of rank 0 count.
 
         Raises:
-            TypeError: A name is no text, or a value is no number.
+            TypeError: A name is not a text, or a value not a number.
             ValueError: A name is empty.
         """
         for name in metrics:
