@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 COLUMNS = ("x", "y", "weight", "group", "base_margin")
 """What rows in memory may have."""
 FIX = "Fix the source."
+OF_ROWS = ("classification", "regression", "ranking")
+"""Tasks with one target per row; others have one for each place of a sequence."""
 NUMBERS = "biuf"
 """Kinds of NumPy's types."""
 
@@ -43,7 +45,7 @@ def check_parts(parts: Mapping[str, Mapping[str, Any]], *, stratify: bool) -> No
 
 
 def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int | None) -> dict[str, Columns]:
-    """Return rows of numbers as trainers take them: labels as int64, and targets as the floats that keep all of them.
+    """Return rows as trainers take them: labels as int64, and numbers to predict as the floats that keep all of them.
 
     Args:
         splits: Columns by split.
@@ -53,22 +55,24 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
     Raises:
         DatasetError: Names the split and the column, and the first row that is wrong.
     """
-    found = dict[str, Columns]()
     for split, columns in splits.items():
         if other := set(columns) - set(COLUMNS):
             raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
+        _check_weights(split, columns.get("weight"))
+    if task not in OF_ROWS:
+        return dict(splits)
+    targets = {}
+    for split, columns in splits.items():
         x, y = columns["x"], columns["y"]
         if x.dtype.kind not in NUMBERS or x.ndim < 2:
             expected = "numbers of shape (rows, features) or (rows, channels, height, width) are needed"
             raise DatasetError(f"{_column(split, 'x')} is of type {x.dtype} and shape {x.shape}: {expected}.", FIX)
         _check_shape(split, "y", y)
-        _check_weights(split, columns.get("weight"))
-        labels = _targets(split, y, task) if num_classes is None else _classes(split, y, num_classes)
-        found[split] = {**columns, "y": labels}
-    if num_classes is not None:
-        return found
-    is_wide = any(_is_wide(columns["y"]) for columns in found.values())
-    return {split: {**one, "y": one["y"].astype("float64" if is_wide else "float32")} for split, one in found.items()}
+        targets[split] = _targets(split, y, task) if num_classes is None else _classes(split, y, num_classes)
+    dtype = "int64"
+    if num_classes is None:
+        dtype = "float64" if any(map(_is_wide, targets.values())) else "float32"
+    return {split: {**columns, "y": targets[split].astype(dtype, copy=False)} for split, columns in splits.items()}
 
 
 def _check_shape(split: str, name: str, values: np.ndarray) -> None:
@@ -99,7 +103,7 @@ def _classes(split: str, y: np.ndarray, num_classes: int) -> np.ndarray:
     if wrong.size:
         row = int(wrong[0])
         raise DatasetError(f"the label of row {row} of the split '{split}' is {y[row]}: {expected}.", FIX)
-    return y.astype(np.int64, copy=False)
+    return y
 
 
 def _targets(split: str, y: np.ndarray, task: str) -> np.ndarray:

@@ -41,7 +41,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         DatasetError: ``conf.normalize`` gives too few or too many numbers, or the columns don't fit ``content``.
     """
     splits = checked_columns(splits, content.task, content.num_classes)
-    x = splits["train"]["x"]
+    x, y = (splits["train"][name] for name in ("x", "y"))
     if content.feature_names and len(content.feature_names) != x.shape[1]:
         message = f"the source names {len(content.feature_names)} features, and its rows have {x.shape[1]}."
         raise DatasetError(message, "Fix the source.")
@@ -62,7 +62,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         feature_names=content.feature_names,
         num_rows={name: len(columns["y"]) for name, columns in splits.items()},
         fingerprint=fingerprint(splits, content.class_names),
-        target_dtype="float32" if content.num_classes is not None else str(splits["train"]["y"].dtype),
+        target_dtype=str(y.dtype) if y.dtype.kind == "f" else "float32",
         memory="resident",
         memory_reason=content.memory_reason,
         missing=_missing(splits, content.feature_names),

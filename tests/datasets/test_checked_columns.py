@@ -75,6 +75,14 @@ def columns(found):
     return {split: list(one.own_rows(0, 1)) for split, one in found.splits.items()}
 
 
+@pytest.mark.parametrize("task", ["token-classification", "language-modeling"])
+def test_tasks_with_a_target_for_each_place_keep_theirs(task):
+    tokens = np.arange(ROWS * 4).reshape(ROWS, 4)
+    found = columns(dataset(task, x=tokens, y=tokens + 1))
+    assert all(np.array_equal(part["y"], part["x"] + 1) for parts in found.values() for part in parts)
+    assert sum(len(part["y"]) for parts in found.values() for part in parts) == ROWS
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64", "uint64", "float32", "float64"])
 def test_labels_of_each_type_that_keeps_them_are_the_same_dataset(kind):
     found, usual = dataset(y=Y.astype(kind)), dataset()
