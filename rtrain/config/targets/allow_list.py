@@ -41,7 +41,7 @@ class ProjectPath(str):
 def use_project_root(root: str | Path) -> None:
     """Make the modules in ``root`` importable, before those of other projects, and allowed."""
     path = ProjectPath(Path(root).resolve())
-    if not (isinstance(sys.path[0], ProjectPath) and sys.path[0] == path):
+    if not (sys.path[:1] == [path] and isinstance(sys.path[0], ProjectPath)):
         sys.path[:] = [path, *(one for one in sys.path if one != path)]
 
 
