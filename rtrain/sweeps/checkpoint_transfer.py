@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.composed import Composed
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import (
     all_checkpoints,
@@ -16,10 +17,11 @@ from rtrain.runs.checkpoints import (
     write_checkpoint,
 )
 from rtrain.runs.events import events_file
+from rtrain.runs.filesystem.files import sha256_of_text, write_atomic
 from rtrain.runs.filesystem.lock import locked
-from rtrain.runs.manifest import read_manifest, utc_now
+from rtrain.runs.manifest import CONFIG_NAME, read_manifest, utc_now
 from rtrain.runs.recorder import list_checkpoints
-from rtrain.runs.signature import signing_key
+from rtrain.runs.signature import signing_key, with_signature
 from rtrain.runs.verify import newest_whole
 from rtrain.trainers.trained import read_about, wrote_files
 
@@ -41,6 +43,24 @@ def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | 
         manifest.status, manifest.exit_reason, manifest.ended_at = status, reason, utc_now()
         if error is not None:
             manifest.error = {**error, "rank": None, "traceback": ""}
+        manifest.write(run_dir)
+
+
+def name_values(run_dir: Path, composed: Composed, changes: Mapping[str, str]) -> None:
+    """Record of a run which values its newest checkpoint was made with, where nothing was trained with its config.
+
+    Args:
+        run_dir: The run, which is over; its checkpoint is another run's.
+        composed: The config with these values.
+        changes: They, by their names, as the run's lineage has them.
+    """
+    text = with_signature(composed.yaml, str(composed.project_root))
+    with locked(run_dir):
+        manifest = read_manifest(run_dir)
+        manifest.config, manifest.config_hash = composed.resolved, composed.config_hash
+        manifest.overrides, manifest.config_sha256 = list(composed.overrides), sha256_of_text(text)
+        manifest.lineage[-1]["changes"] = dict(changes)
+        write_atomic(run_dir / CONFIG_NAME, text)
         manifest.write(run_dir)
 
 

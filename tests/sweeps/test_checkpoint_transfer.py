@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 from tiny_sweeps import CONFIG, LOOPS, POPULATION, TINY, swept, write_loops
 
@@ -87,9 +88,16 @@ def test_values_that_nothing_was_trained_with_are_no_trial_s(capsys):
     data, folder = sweep(*POPULATION, *words)
     assert any(one["lineage"] for one in data["trials"])
     for one in data["trials"]:
-        made_by = rates_of(Run.load(folder / one["name"]))
+        run = Run.load(folder / one["name"])
+        made_by = rates_of(run)
         assert one["overrides"] == [f"trainer.train_loop_config.rate={made_by[-1]}"]
         assert one["values"] == [sum(made_by)]
+        written = yaml.safe_load((run.path / "config.yaml").read_text())
+        for config in (run.manifest.config, written):
+            assert config["trainer"]["train_loop_config"]["rate"] == made_by[-1]
+        assert [entry["changes"] for entry in run.manifest.lineage] == [entry["changes"] for entry in one["lineage"]]
+        assert verify_run(run.path) == []
+    assert rtrain(["resume", str(folder)]) == 0
     assert "did not train after taking" in capsys.readouterr().err
 
 
