@@ -72,6 +72,8 @@ def find_places(folders: Sequence[str | Path]) -> list[Place]:
     """
     found: dict[str, Place] = {}
     for folder in folders:
+        if "://" in str(folder):
+            raise ConfigError(f"{folder} is in a store.", "This command takes folders on this machine.")
         if not Path(folder).is_dir():
             raise ConfigError(f"{folder} is not a folder.", "Name folders that contain runs, or none for the default.")
         for place in _below(str(Path(folder).absolute()), MAX_DEPTH, set()):

@@ -126,3 +126,11 @@ def test_a_run_that_is_running_is_not_removed_by_what_it_fulfils(folder, tmp_pat
     with locked(running):
         assert run(["runs", "rm", "--where", "val/loss < 9", "--yes"]) == 0
     assert (folder.exists(), running.exists()) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"), [("s3://bucket/runs", "s3://bucket/runs is in a store"), ("nowhere", "nowhere is not a folder")]
+)
+def test_gc_takes_folders_of_this_machine(place, said, capsys):
+    assert run(["runs", "gc", place, "--yes"]) == 2
+    assert said in capsys.readouterr().err
