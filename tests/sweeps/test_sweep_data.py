@@ -123,7 +123,7 @@ def write_rows(shift):
     x = np.arange(80) + shift
     Path("rows.csv").write_text("a,y\n" + "".join(f"{value},{value // 3 % 2}\n" for value in x))
     Path("own_rows.py").write_text(
-        "import pandas as pd\n\n\ndef load():\n"
+        f"import pandas as pd {'#' * shift}\n\n\ndef load():\n"  # of another size: Python compiles it again
         f"    return pd.DataFrame({{'a': range({shift}, {shift} + 80), 'y': [n // 3 % 2 for n in range(80)]}})\n"
     )
     sys.modules.pop("own_rows", None)
