@@ -132,7 +132,7 @@ def test_a_killed_run_keeps_a_readable_manifest_and_whole_checkpoints(training):
     process.kill()
     process.communicate()
     run = Run.load(path)
-    assert run.status == "running"
+    assert run.status == "killed"
     assert run.manifest.best_checkpoint is not None
     for folder in (path / "checkpoints").glob("[!.]*"):
         assert read_record(folder)["name"] == folder.name
