@@ -29,7 +29,7 @@ ROWS = (
     acts("trainer.max_seconds=0.0001", on=last_step),
     acts("trainer.params.learning_rate=0.5", on=weights, axis="trainer.params.learning_rate=0.1,0.5"),
     *early_stopping(),
-    acts("trainer.early_stopping_rounds=1", on=last_step, given=("trainer.params.learning_rate=2",)),
+    acts("trainer.early_stopping_rounds=1", on=last_step, given=("trainer.params.learning_rate=20",)),
     acts("trainer.early_stopping_min_delta=100", on=last_step, given=("trainer.early_stopping_rounds=1",)),
     acts("trainer.objective_function=acting_trees_probes:to_the_mean", on=weights, given=REGRESSION),
 )
