@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import isasyncgenfunction, iscoroutinefunction, isfunction, isgeneratorfunction
+from inspect import isfunction
 from pathlib import Path
 from typing import Any, Literal
 
 from rtrain.config.did_you_mean import alike, nearest_or_all
+from rtrain.config.targets.suspended import why_suspended
 from rtrain.errors import ConfigError
 from rtrain.loggers.base import LoggedRun, Outcome
 from rtrain.runs.events import Event
@@ -94,15 +95,8 @@ def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: ty
                 f"{where}: nothing calls the method {name} of {node['_target_']}.",
                 f"{nearest_or_all(name, called)}\nA method for your own use begins with _.",
             )
-        if name in called and (why := _suspended(getattr(kind, name))):
+        if name in called and (why := why_suspended(getattr(kind, name))):
             raise ConfigError(f"{where}: the method {name} of {node['_target_']} {why}: calling it does nothing.")
-
-
-def _suspended(function: Any) -> str | None:
-    """Return why a call of a function runs none of its lines; None if it does."""
-    if isgeneratorfunction(function):
-        return "has a `yield`"
-    return "is an `async def`" if iscoroutinefunction(function) or isasyncgenfunction(function) else None
 
 
 def _public_methods(kind: type) -> list[str]:

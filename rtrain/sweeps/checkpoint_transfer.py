@@ -46,7 +46,7 @@ def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | 
         manifest.write(run_dir)
 
 
-def name_values(run_dir: Path, composed: Composed, changes: Mapping[str, str]) -> None:
+def record_values(run_dir: Path, composed: Composed, changes: Mapping[str, str]) -> None:
     """Record of a run which values its newest checkpoint was made with, where nothing was trained with its config.
 
     Args:

@@ -15,7 +15,7 @@ from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.runs.status import TRIAL_OVER, Status
 from rtrain.schedulers.base import Exploit, Pause, Scheduler, Stop
-from rtrain.sweeps.checkpoint_transfer import end_run, name_values, take_checkpoint
+from rtrain.sweeps.checkpoint_transfer import end_run, record_values, take_checkpoint
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
 
@@ -215,7 +215,7 @@ class Judge:
         self._name_values(trial)
         plan = self._trials.plan(trial.number, trial.point_now(axes), trial.name)
         if plan is not None:  # it is excluded otherwise
-            name_values(self._record.folder / trial.name, plan.composed, entry["changes"])
+            record_values(self._record.folder / trial.name, plan.composed, entry["changes"])
         self._notice(f"{trial.name} did not train after taking {source.name}'s checkpoint: it keeps those values")
 
     def _name_values(self, trial: Trial) -> None:

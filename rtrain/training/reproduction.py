@@ -27,6 +27,8 @@ class Reproduction:
     data: Mapping[str, tuple[Any, Any]]
     metrics: Mapping[str, tuple[float | None, float | None]]
     """The latest values of each metric that is compared, before and after; those of times are not."""
+    went_on: bool
+    """Whether the repetition trained longer: then values of the same steps are compared."""
     not_compared: Mapping[str, int]
     """Metrics of a run that ended early, with the step of their latest value, of which the repetition has none."""
 
@@ -35,11 +37,6 @@ class Reproduction:
         """The relative difference of each metric that is not exactly equal; infinite where one of the two lacks it."""
         found = {name: _difference(*values) for name, values in self.metrics.items()}
         return {name: one for name, one in found.items() if one != 0.0}
-
-    @property
-    def went_on(self) -> bool:
-        """Whether the repetition trained longer: then values of the same steps are compared."""
-        return _went_on(self.before, self.after)
 
 
 def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, trust: bool = False) -> Reproduction:
@@ -67,8 +64,8 @@ def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, tr
 def compare_runs(before: Run, after: Run) -> Reproduction:
     """Return what is the same, and what is not, between a run and its repetition."""
     code, data = (_changes(part, before.manifest, after.manifest) for part in (_code, _data))
-    not_compared = {}
-    if _went_on(before, after):
+    not_compared, went_on = {}, after.manifest.step > before.manifest.step
+    if went_on:
         latest = {name: (one.step, value) for one in before.events() for name, value in one.metrics.items()}
         again = {(name, one.step): value for one in after.events() for name, value in one.metrics.items()}
         metrics = {name: (value, again[name, step]) for name, (step, value) in latest.items() if (name, step) in again}
@@ -77,11 +74,7 @@ def compare_runs(before: Run, after: Run) -> Reproduction:
         names = dict.fromkeys([*before.metrics, *after.metrics])
         metrics = {name: (before.metrics.get(name), after.metrics.get(name)) for name in names}
     metrics = {name: values for name, values in metrics.items() if not name.endswith(TIMES)}
-    return Reproduction(before, after, code, data, metrics, not_compared)
-
-
-def _went_on(before: Run, after: Run) -> bool:
-    return after.manifest.step > before.manifest.step
+    return Reproduction(before, after, code, data, metrics, went_on, not_compared)
 
 
 def _code(manifest: Manifest) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.allow_list import project_roots
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import check_names_known, check_types
+from rtrain.config.targets.suspended import ASYNC, GENERATOR, why_suspended
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.predictors.predictor import check_predictor
@@ -82,17 +83,13 @@ def _refuse_suspended(function: Any, path: str) -> None:
     Raises:
         ConfigError: Says which of them it is.
     """
-    called = (function, type(function).__call__)  # of an object, its method
-    if any(map(inspect.isgeneratorfunction, called)):
-        raise ConfigError(
-            f"trainer.train_loop: {path} has a `yield`: calling it does not train.",
-            "Report with ray.train.report(...) instead.",
-        )
-    if any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called):
-        raise ConfigError(
-            f"trainer.train_loop: {path} is an `async def`: calling it does not train.",
-            "Use a function that runs it: def train(config): asyncio.run(...)",
-        )
+    why = why_suspended(function) or why_suspended(type(function).__call__)  # of an object, its method
+    if why is not None:
+        hints = {
+            GENERATOR: "Report with ray.train.report(...) instead.",
+            ASYNC: "Use a function that runs it: def train(config): asyncio.run(...)",
+        }
+        raise ConfigError(f"trainer.train_loop: {path} {why}: calling it does not train.", hints[why])
 
 
 def _check_arguments(function: Any, arguments: Mapping[str, Any], path: str, where: str = "trainer.arguments") -> None:
