@@ -60,7 +60,7 @@ def measure(
     with closing(predictions(opened, PredictionTask(opened.model, compared, with_labels=True), chosen)) as parts:
         found = list(parts)
     if not found:
-        raise ConfigError("there are no rows to evaluate.")
+        raise opened.no_rows()
     num_rows, trained_on = sum(count for count, _ in found), num_trained_on(opened, chosen)
     tell_of_trained_on(trained_on, num_rows)
     metrics = metrics_of(opened.info, [part for _, part in found])

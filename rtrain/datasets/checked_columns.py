@@ -32,8 +32,7 @@ def check_parts(parts: Mapping[str, Mapping[str, Any]], *, stratify: bool) -> No
     if "train" not in parts:
         raise DatasetError("the source returns no split 'train'.", FIX)
     for split, columns in parts.items():
-        if "y" not in columns:
-            raise DatasetError(f"the source returns no y for the split '{split}'.", there_are(sorted(columns)))
+        _check_there(split, "y", columns)
         for name, values in columns.items():
             if not isinstance(values, np.ndarray):
                 kind = f"{type(values).__module__}.{type(values).__qualname__}".removeprefix("builtins.")
@@ -58,6 +57,7 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
     for split, columns in splits.items():
         if other := set(columns) - set(COLUMNS):
             raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
+        _check_there(split, "x", columns)
         _check_weights(split, columns.get("weight"))
     if task not in OF_ROWS:
         return dict(splits)
@@ -73,6 +73,11 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
     if num_classes is None:
         dtype = "float64" if any(map(_is_wide, targets.values())) else "float32"
     return {split: {**columns, "y": targets[split].astype(dtype, copy=False)} for split, columns in splits.items()}
+
+
+def _check_there(split: str, name: str, columns: Mapping[str, Any]) -> None:
+    if name not in columns:
+        raise DatasetError(f"the source returns no {name} for the split '{split}'.", there_are(sorted(columns)))
 
 
 def _check_shape(split: str, name: str, values: np.ndarray) -> None:

@@ -70,8 +70,14 @@ def _opened(place: str | Path, overrides: Sequence[str], checkpoint: str, *, tru
 
 def _predict(opened: Opened, split: str | None, write: Callable[[pa.Table], None]) -> int:
     """Hand over the predictions, some rows at a time, and return the number of rows."""
-    if opened.brings_rows:
-        return write_predicted(opened, split, write)
+    predict = write_predicted if opened.brings_rows else _predict_dataset
+    num_rows = predict(opened, split, write)
+    if not num_rows:
+        raise opened.no_rows()
+    return num_rows
+
+
+def _predict_dataset(opened: Opened, split: str | None, write: Callable[[pa.Table], None]) -> int:
     num_rows = 0
     with closing(predictions(opened, PredictionTask(opened.model, prediction_table), split)) as tables:
         for count, table in tables:

@@ -121,6 +121,11 @@ def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
         word, key = overrides[one.origin], one.key.replace("/", ".")
         if _is_data(word):
             key = "dataset.path"
+        file = word.partition("=")[2]
+        if key == "dataset" and kind_of(file) is not None:
+            raise ConfigError(
+                f"{word}: dataset chooses a source, and {file} is a file.", f"Name the file alone: {file}"
+            )
         if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL) and key != BASE:
             message = f"{word}: predictions use only dataset.*, scaling.* and cluster.*."
             raise ConfigError(

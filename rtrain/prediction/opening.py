@@ -156,6 +156,10 @@ class Opened:
             )
             raise CheckpointError(message, "Copy the checkpoint again; it may be from another version.") from error
 
+    def no_rows(self) -> ConfigError:
+        """Return the error that the data is there, and has no rows."""
+        return ConfigError(f"{self.dataset.get('path', self.dataset['type'])}: there are no rows.")
+
     def refuse(self, keys: Collection[str], what: str, hint: str) -> None:
         """Refuse words that set one of some keys, or a key below one.
 

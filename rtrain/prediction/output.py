@@ -25,7 +25,6 @@ from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, Qu
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 PART = "part-{:05d}.parquet"
-NO_ROWS = "there are no rows to predict."
 GROUP_ROWS = 65_536
 """Rows of a row group, at least."""
 PART_ROWS = 1_000_000
@@ -78,8 +77,6 @@ class Output:
             yield write
             with named_output(self.path):
                 writer.close()
-            if not temporary.exists():
-                raise ConfigError(NO_ROWS)
             with named_output(self.path):
                 _place(temporary, final)
         finally:
@@ -259,13 +256,7 @@ class Tables:
         self._tables.append(self._columns.same(table))
 
     def joined(self) -> pa.Table:
-        """Return all rows.
-
-        Raises:
-            ConfigError: There are none.
-        """
-        if not self._tables:
-            raise ConfigError(NO_ROWS)
+        """Return all rows."""
         return pa.concat_tables(self._tables)
 
 

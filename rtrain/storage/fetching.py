@@ -153,7 +153,7 @@ def _sign_of_life(manifest: Mapping[str, Any]) -> str | None:
     return None if storage.get("complete", True) else storage.get("copied_at")
 
 
-def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None:
+def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None], key: str = "run.storage") -> None:
     """Make a run directory of a stored run, with its newest whole checkpoint and its best one.
 
     It appears complete or not at all. Nothing in it is executed.
@@ -162,13 +162,14 @@ def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None
         run: The run.
         into: The run directory, which must not exist.
         notice: Called with checkpoints that are damaged and left out.
+        key: What named the store, for messages.
 
     Raises:
         RtrainError: The run directory exists, or a name in the store leads out of it.
         CheckpointError: All checkpoints are damaged.
         ConfigError: The store refuses or does not answer.
     """
-    with private_files(run.is_private), appearing(into) as part, errors_named(run.folder.url, "run.storage"):
+    with private_files(run.is_private), appearing(into) as part, errors_named(run.folder.url, key):
         _fill(run, part, notice)
 
 

@@ -133,13 +133,16 @@ class Mirror(RetryingThread):
         return said(error)
 
 
-def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> tuple[str, CopyState]:
+def upload_run(
+    run_dir: Path, storage: str | None, notice: Callable[[str], None], key: str = "run.storage"
+) -> tuple[str, CopyState]:
     """Upload the missing files of an ended run; return the destination and the outcome.
 
     Args:
         run_dir: The run directory, which no other process may be writing.
         storage: The store; None: the run's own, if this account wrote its config.
         notice: Takes a line for the user.
+        key: What named the store, for messages.
 
     Raises:
         ConfigError: The run names no store, is another account's and would name one, or the store refuses access.
@@ -154,8 +157,8 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
     storage = storage or store_of(run_dir)
     with locked(run_dir):
         name, run_id = _place_there(run_dir, manifest, own=own)
-        folder = check_access(storage, name, key="run.storage").below(run_id)
-        with errors_named(storage, "run.storage"):
+        folder = check_access(storage, name, key=key).below(run_id)
+        with errors_named(storage, key):
             _check_free(folder, manifest, config, own=own)
         mirror = mirror_run(run_dir, folder, Retention(sys.maxsize, 1), notice)
         ending = mirror.finish(settings.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))

@@ -51,6 +51,7 @@ MISTAKES = {
     "series": ({"y": pd.Series(Y)}, r"is a pandas\.\S*Series, not an array"),
     "generators": ({"x": (row for row in X)}, "is a generator, not an array"),
     "no y": ({"y": None}, "returns no y for the split 'train'"),
+    "no x": ({"x": None}, "returns no x for the split 'train'"),
     "another column": ({"wieght": X[:, 0]}, "returns a column 'wieght'"),
     "weights in a column": ({"weight": np.ones((ROWS, 1))}, r"weight of the split 'train' is of shape"),
     "weights below 0": ({"weight": -np.ones(ROWS)}, "a row of the split 'train' weighs -1.0"),

@@ -164,3 +164,21 @@ def test_a_disk_that_is_full_is_told(trained, files, capsys):
     assert "out.csv can't be written: No space left on device" in told
     assert "Traceback" not in told
     assert not list(Path().glob(".out*"))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_file_is_no_source(trained, files, capsys, verb):
+    assert command([verb, trained, "dataset=q1.csv", *VERBS[verb]]) == 2
+    assert "Name the file alone: q1.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("place", ["none.{}", "dataset.path=none.{}"])
+def test_data_without_rows_is_named(trained, files, capsys, verb, ending, place):
+    csv.write_csv(ROWS[:0], "none.csv")
+    parquet.write_table(ROWS[:0], "none.parquet")
+    source = ["dataset=parquet"] if ending == "parquet" and "=" in place else []
+    assert command([verb, trained, *source, place.format(ending), *VERBS[verb]]) == 2
+    assert f"none.{ending}: " in capsys.readouterr().err
+    assert not list(Path().glob("*out*"))

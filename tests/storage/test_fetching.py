@@ -176,6 +176,16 @@ def test_a_run_that_is_over_is_uploaded(small_run, broken, tmp_path, capsys):
     assert Run.load(small_run.path).manifest.storage["complete"]
 
 
+def test_an_unreachable_store_is_called_what_the_user_called_it(small_run, tmp_path, capsys):
+    small_run.end()
+    assert command(["runs", "upload", str(small_run.path), "--to", "s3x://box"]) == 2
+    assert "--to: s3x://box" in capsys.readouterr().err
+    assert command(["runs", "fetch", f"file://{tmp_path}/none/small/one"]) == 2
+    told = capsys.readouterr().err
+    assert "URL: file://" in told
+    assert "run.storage" not in told
+
+
 def test_a_run_is_fetched_by_a_command(copied, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").rename(tmp_path / "there")

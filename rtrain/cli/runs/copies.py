@@ -52,7 +52,7 @@ def upload(
 
     folder = existing_run(run)
     send = upload_sweep if is_sweep(folder) else upload_run
-    url, ending = send(folder, to, _note)
+    url, ending = send(folder, to, _note, "--to" if to else "run.storage")
     say(f"{url}: " + ("complete" if ending.complete else f"incomplete: {ending.error}"))
     if not ending.complete:
         raise typer.Exit(1)
@@ -75,9 +75,9 @@ def fetch(
 
     folder = copy_here(url, into, _note)
     if folder is None:
-        run = stored_run(url, key="URL")
+        run = stored_run(url, "URL")
         folder = into or Path("runs", *run.folder.url.split("/")[-2:])
-        fetch_run(run, folder, _note)
+        fetch_run(run, folder, _note, "URL")
     say(str(folder))
 
 

@@ -11,6 +11,7 @@ from rtrain.cli.usage.verbs import config_first, is_config
 from rtrain.config.compose.aliases import KEYS
 from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import alike, to_try
+from rtrain.config.files.data_files import kind_of
 from rtrain.errors import ConfigError
 
 LONG = {
@@ -51,6 +52,8 @@ class WithOverrides(Command):
         takes_value = {name: not getattr(one, "is_flag", True) for one in self.params for name in one.opts}
         known = {**takes_value, **dict.fromkeys(self.get_help_option_names(ctx), False)}
         first, new = without_dashes(args, known)
+        if ctx.info_name in ("predict", "evaluate"):
+            new = [_data_alone(one) for one in new]
         if first is not None:
             place, option = CliWord([*before, *args], len(before) + first), args[first].partition("=")[0]
             if (other := self._command_with(option, ctx)) is not None:
@@ -96,6 +99,11 @@ def without_dashes(args: Sequence[str], known: Mapping[str, bool]) -> tuple[int 
             kept.append(word)
         position += 1
     return first, [*kept, *moved]
+
+
+def _data_alone(word: str) -> str:
+    key, _, value = word.partition("=")
+    return value if key == "dataset" and kind_of(value) is not None else word
 
 
 def _is_override(name: str, known: Mapping[str, bool]) -> bool:

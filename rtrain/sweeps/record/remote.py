@@ -145,13 +145,14 @@ def _bring_own(home: Folder, record: dict[str, Any], folder: Path) -> None:
     write_atomic(folder / FILE_NAME, to_json(record) + "\n")
 
 
-def upload_sweep(folder: Path, storage: str | None, notice: Notice) -> tuple[str, CopyState]:
+def upload_sweep(folder: Path, storage: str | None, notice: Notice, key: str = "run.storage") -> tuple[str, CopyState]:
     """Copy what is missing in the store of a sweep that is over; return where to, and how that ended.
 
     Args:
         folder: Of the sweep; no other process may work on it.
         storage: The store; None: that of its trials, if this account wrote their configs.
         notice: Takes a line for the user.
+        key: What named the store, for messages.
 
     Raises:
         ConfigError: The trials name no store, are another account's and would name one, or the store refuses.
@@ -162,8 +163,8 @@ def upload_sweep(folder: Path, storage: str | None, notice: Notice) -> tuple[str
         if not runs:
             raise ConfigError(f"{shown(folder)} has no trial to upload.")
         storage = storage or store_of(runs[0])
-        home = check_access(storage, folder.absolute().name, key="run.storage")
-        endings = [upload_run(run, storage, notice)[1] for run in runs]
+        home = check_access(storage, folder.absolute().name, key=key)
+        endings = [upload_run(run, storage, notice, key)[1] for run in runs]
         mirror = Mirror(lambda watched: SmallFiles(folder, watched, FILES), home, notice)
         endings.append(mirror.finish(RunConf.storage_timeout_seconds))
     return home.url, next((one for one in endings if not one.complete), endings[-1])

@@ -62,3 +62,11 @@ def test_an_option_of_fit_leads_from_check_to_fit(capsys, tmp_path, monkeypatch,
     text = capsys.readouterr().err
     assert "'rtrain check' has no option '-" in text
     assert text.endswith(f"  try: rtrain fit mlp lr=0.1 {option}\n")
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate"])
+@pytest.mark.parametrize("typed", ["--dataset new.csv", "--dataset=new.csv"])
+def test_a_file_to_predict_is_named_alone(capsys, tmp_path, monkeypatch, verb, typed):
+    monkeypatch.chdir(tmp_path)
+    assert run([verb, "runs/one", "-o", "out.csv", *typed.split()]) == 2
+    assert capsys.readouterr().err.endswith(f"  try: rtrain {verb} runs/one -o out.csv new.csv\n")
