@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,13 @@ from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.adjusted import Adjustment
-from rtrain.datasets.tables.casts import without_views
+from rtrain.datasets.tables.casts import cast_table, without_views
 from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.tables.formats.csv_codes import code_columns
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
-from rtrain.first_config.columns import Column, columns_of
+from rtrain.first_config.columns import FEATURE, Column, columns_of
 from rtrain.first_config.csv_keys import csv_keys, is_text_of_columns
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class TableLook:
     source: str
     """The dataset that reads it, one of ``TABLES``."""
     reading: Mapping[str, Any]
-    """Keys of the dataset that say how the file is read, as ``csv_keys`` finds them."""
+    """Keys of the dataset that say how the file is read."""
     label: str
     num_rows: int
     columns: Sequence[Column]
@@ -78,17 +79,28 @@ def look_at(path: str, label: str | None) -> TableLook:
     if not table.num_rows:
         raise DatasetError(f"{path} has no rows: there is nothing to learn from.", "Name another file.")
     splits, unlabelled = _beside(path, names, label, reading)
+    classes, columns = _classes(table, label, path), columns_of(table, label)
+    codes = code_columns(CsvFormat(**keys), file, names) if source == "csv" else []
+    if classes and label in codes:
+        codes_of_classes = CsvFormat(**keys, texts=[label]).read(file, [label])
+        classes = _classes(cast_table(codes_of_classes, {label: "category"}, path), label, path)
+        keys = {**keys, "dtypes": {label: "category"}}
     return TableLook(
         path=path,
         source=source,
         reading=keys,
         label=label,
         num_rows=table.num_rows,
-        columns=columns_of(table, label),
-        classes=_classes(table, label, path),
+        columns=[_noted(one) if one.name in codes else one for one in columns],
+        classes=classes,
         splits=splits,
         unlabelled=unlabelled,
     )
+
+
+def _noted(code: Column) -> Column:
+    """Return a column of codes with what keeps their zeros."""
+    return replace(code, note=f"to keep leading zeros: categorical: [{code.name}]") if code.use == FEATURE else code
 
 
 def _table_at(path: str) -> tuple[str, Path]:

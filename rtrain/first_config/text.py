@@ -78,7 +78,11 @@ def _use(column: Column, found: TableLook) -> str:
 
 def _dataset(found: TableLook) -> str:
     keys: dict[str, Any] = {"path": {"train": found.path, **found.splits} if found.splits else found.path}
-    comments = {"ids": "shown next to predictions", "split": "val decides when to stop; test decides nothing"}
+    comments = {
+        "ids": "shown next to predictions",
+        "dtypes": "keeps its zeros",
+        "split": "val decides when to stop; test decides nothing",
+    }
     if found.unlabelled:
         file = shlex.quote(_plain(found.unlabelled[0]))
         comments["path"] = f"to predict later: rtrain predict RUN dataset.path={file} -o OUT.csv"

@@ -240,6 +240,17 @@ def test_texts_of_digits_are_no_amounts(count, capsys):
     assert "would be numbers" not in told.out + told.err + Path("made.yaml").read_text()
 
 
+@pytest.mark.parametrize("first", ["00", "7"])
+def test_codes_of_classes_keep_their_zeros(first, capsys):
+    codes, zips = [("00", "01", "02")[n % 3] for n in range(150)], [f"{n % 50:05d}" for n in range(150)]
+    codes[:10] = [first] * 10
+    rows = zip([n % 3 for n in range(150)], zips, codes, strict=True)
+    Path("t.csv").write_text("x,zip,y\n" + "".join(f"{x},{place},{code}\n" for x, place, code in rows))
+    assert run(["init", "--dataset", "t.csv", "--label", "y"]) == 0
+    assert "to keep leading zeros: categorical: [zip]" in capsys.readouterr().out
+    assert sorted(prepare("t.yaml").info.class_names) == sorted({"00", "01", "02", first})
+
+
 def of_type(kind):
     """Return values of an Arrow type, some of them equal."""
     numbers = [one % 7 for one in range(ROWS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -132,10 +132,11 @@ class Csv(Source):
         from rtrain.datasets.tables.adjusted import AdjustedFormat, EmptyTexts
         from rtrain.datasets.tables.predict_rows import open_table_rows, spec_of, text_columns
 
-        reading = conf.reading(text_columns(conf, encoding), conf.na_values)
+        reading, spec = conf.reading(text_columns(conf, encoding), conf.na_values), spec_of(encoding, conf)
         files = files_by_split(conf.path, reading.endings)
         for part in files.values():
-            _check_header(reading, part[0], spec_of(encoding, conf).inputs)
+            _check_header(reading, part[0], spec.inputs)
+        reading = _keeping_codes(reading, files, conf.ids, {*spec.inputs, spec.labels.column, *spec.roles.columns})
         empty = [name for name, names in encoding["categories"].items() if "" in names]  # learned from another format
         return open_table_rows(AdjustedFormat(reading, EmptyTexts(empty)) if empty else reading, conf, encoding, files)
 
@@ -148,6 +149,27 @@ def _texts_elsewhere(reading: CsvFormat, files: Mapping[str, Sequence[Path]]) ->
     columns = [column for file in every for column in reading.schema(file)] if len(every) > 1 else []
     texts = {column.name for column in columns if is_text(column.type)}
     return sorted({column.name for column in columns if str(column.type) == "null"} & texts)
+
+
+def _keeping_codes(
+    reading: CsvFormat, files: Mapping[str, Sequence[Path]], ids: Sequence[str], used: Collection[str]
+) -> CsvFormat:
+    """Return what reads codes as they are written, which the output has next to predictions: ``00123``.
+
+    Args:
+        reading: Reads the files.
+        files: By split.
+        ids: Columns that the output has; empty: all.
+        used: Columns whose numbers are features, labels or weights.
+    """
+    from rtrain.datasets.tables.formats.csv_codes import code_columns
+
+    found: set[str] = set()
+    for file in (file for part in files.values() for file in part):
+        names = Counter(reading.schema(file).names)
+        kept = [one for one, count in names.items() if count == 1 and one not in used and (not ids or one in ids)]
+        found.update(code_columns(reading, file, kept))
+    return replace(reading, texts=(*reading.texts, *sorted(found)))
 
 
 def _tell_of_texts(info: DatasetInfo) -> None:

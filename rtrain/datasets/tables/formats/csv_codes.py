@@ -1,0 +1,38 @@
+"""Columns of CSV files that look like numbers, and are codes: 00123 is not 123."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rtrain.datasets.tables.formats.csv import CsvFormat
+
+CODE = r"^\s*(0\d+|\+\d+|\d+[eE]\d+)\s*$"
+"""What would be another text as a number: 00123, the telephone number +49301234, the serial number 12E3."""
+LONG = r"^\s*\d{16,}\s*$"
+"""Whole numbers of which floats don't keep each digit."""
+
+
+def code_columns(reading: CsvFormat, file: Path, columns: Sequence[str]) -> list[str]:
+    """Return the columns that are read as numbers, some of which would lose digits or signs of theirs.
+
+    Args:
+        reading: Reads the file.
+        file: The file, of which the first megabyte is looked at, as for the types of its columns.
+        columns: Some of its columns, each of which it has once.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    schema = reading.schema(file)
+    kinds = {name: schema.field(name).type for name in columns}
+    numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
+    as_texts = replace(reading, texts=(*reading.texts, *numbers))
+    start = next(as_texts.batches(str(file), numbers), None) if numbers else None
+    if start is None:
+        return []
+    patterns = {name: f"{CODE}|{LONG}" if pa.types.is_floating(kinds[name]) else CODE for name in numbers}
+    return [
+        name for name, one in patterns.items() if pc.any(pc.match_substring_regex(start[name], one)).as_py() is True
+    ]
