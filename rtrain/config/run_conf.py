@@ -129,12 +129,17 @@ class StopConf:
     max_seconds: Annotated[float, Field(gt=0)] | None = None
     """Seconds of training, those before a resume counted in; null for no limit."""
 
-    target: dict[str, float] = field(default_factory=dict)
-    """Stop once a metric is as good as this, e.g. ``{val/accuracy: 0.99}``. A metric of which it isn't known which way
-    is better is refused: ``bounds`` says it."""
+    target: dict[str, float | None] = field(default_factory=dict)
+    """Stop once a metric is as good as this, e.g. ``{val/accuracy: 0.99}``; null: not for this metric, in place of a
+    number of another file. A metric of which it isn't known which way is better is refused: ``bounds`` says it."""
 
     bounds: dict[str, BoundsConf] = field(default_factory=dict)
     """Stop once a metric leaves its bounds, e.g. ``{train/loss: {max: 100}}``."""
+
+    @property
+    def targets(self) -> dict[str, float]:
+        """The metrics of ``target`` that have a number."""
+        return {name: one for name, one in self.target.items() if one is not None}
 
 
 @dataclass(kw_only=True)

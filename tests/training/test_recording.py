@@ -54,6 +54,7 @@ class Ear(Observer):
         ({"stop": StopConf(bounds={"lss": BoundsConf(max=1.0)})}, "run.stop.bounds"),
         ({"checkpoint": CheckpointConf(best=BestConf(monitor="lss"))}, "run.checkpoint.best.monitor"),
         ({"stop": StopConf(target={"loss": 0.1})}, None),
+        ({"stop": StopConf(target={"loss": 0.1, "lss": None})}, None),
     ],
 )
 @pytest.mark.parametrize("metrics", [{}, {"loss": 0.5, "step": 1.0}])

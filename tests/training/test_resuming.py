@@ -351,6 +351,17 @@ def test_a_goal_that_is_never_reported_is_told(tmp_path, config, limit):
         rtrain.fit(config, words)
 
 
+@pytest.mark.parametrize("config", ["mlp", "xgboost", "lightgbm", "jax"])
+def test_a_goal_of_a_file_is_taken_back_by_null(tmp_path, monkeypatch, config):
+    monkeypatch.chdir(tmp_path)
+    goals = "{val/accuracy: 0.0, val/loss: 100, val/mlogloss: 100}"
+    Path("goals.yaml").write_text(f"defaults: [{config}]\nrun: {{stop: {{target: {goals}}}}}\n")
+    none = "run.stop.target={val/accuracy: null, val/loss: null, val/mlogloss: null}"
+    run = rtrain.fit("goals.yaml", ["num_workers=0", "dataset.limit=100", none, "run.name=goals"])
+    assert run.manifest.status == "succeeded"
+    assert "run.stop.target" not in str(run.manifest.exit_reason)
+
+
 def test_a_run_that_had_set_a_key_without_effect_goes_on(tmp_path, monkeypatch):
     words = ["dataset=sklearn", "dataset.name=make_moons", "dataset.target=1", "num_workers=0", "trainer.max_epochs=1"]
     with pytest.raises(rtrain.RtrainError, match=r"dataset\.target has no effect"):

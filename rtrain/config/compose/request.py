@@ -332,7 +332,7 @@ def _forced(word: str, opened: Collection[str]) -> str:
     sign, key, value = split_word(word)
     if value is None or sign not in ("", "+"):
         return word
-    around = "." in key and value.startswith("{") and any(f"{one}.".startswith(f"{key}.") for one in opened)
+    around = value.startswith("{") and any(f"{one}.".startswith(f"{key}.") for one in opened)
     inside = around or any(key.startswith(f"{one}.") for one in opened)
     return f"++{key}={value}" if inside else word
 

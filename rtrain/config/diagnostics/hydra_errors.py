@@ -208,6 +208,8 @@ class _Explainer:
             return Diagnostic(f"'{match[1]}' can't be set", place)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(cause.full_key or key, place, cause.object_type)
+        if place is not None and str(cause.full_key or "").startswith(f"{expand_key(key)}."):  # inside of its mapping
+            return Diagnostic(f"{cause.full_key}: {plain_words(cause.msg or str(cause))}", place)
         return self._bad_value(key, cause, place)
 
     def _bad_file(self, match: re.Match[str], error: Exception) -> Diagnostic:

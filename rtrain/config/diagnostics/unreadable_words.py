@@ -96,7 +96,7 @@ class UnreadableWords:
             return Diagnostic(f"{unread}: {unclosed[0]}", place, None, attempt)
         message = f"{unread}: {mask_word(place.command[place.index]).partition('=')[2]}"
         fixed = self._values.checked(place, *(f"{sign}{key}={one}" for one in readable(value)))
-        fixed = fixed or self._with_slash(place, key, value)
+        fixed = fixed or self._with_slash(place, key, "null" if sign == "~" else value)
         if fixed is not None:
             return Diagnostic(message, place, None, fixed)
         attempt = self._values.checked(place, *readable_words(sign, key, value))
@@ -110,6 +110,9 @@ class UnreadableWords:
         joined = self._with_word_before(place)
         if joined is not None:
             return Diagnostic(f"'{word}' has no key: a value must be one word", place, None, joined)
+        section, _, name = split_word(word)[1].rpartition(".")
+        if word.startswith("~") and (unset := self._values.checked(place, f"{section}={{{name}: null}}")) is not None:
+            return Diagnostic(f"~ can't remove '{word[1:]}'", place, None, unset)
         usual = self._wrong_keys.usual(key) or "..."
         attempt = command_with(place, f"{word}={usual}")
         return Diagnostic(f"'{word}' has no value: an override must be key=value", place, None, attempt)

@@ -198,7 +198,7 @@ def check_directions(run: RunConf, trainer: Any, directions: Directions) -> None
         known.needed(early.monitor, "trainer.early_stopping.mode")
     if run.checkpoint.best.monitor is not None:
         known.needed(run.checkpoint.best.monitor, "run.checkpoint.best.mode")
-    check_targets(run.stop.target, known)
+    check_targets(run.stop.targets, known)
 
 
 def check_targets(target: Mapping[str, float], directions: Directions) -> None:

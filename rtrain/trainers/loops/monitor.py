@@ -76,7 +76,7 @@ class StopConditions:
 
     def reached(self, metrics: Mapping[str, float]) -> str:
         """Return why the newest metrics end the run, or an empty string; the same on every rank that has the same."""
-        for name, target in self._conf.target.items():
+        for name, target in self._conf.targets.items():
             value = metrics.get(name)
             if value is not None and (value == target or self._monitor(name).improves(value, target)):
                 return f"{name} reached its target of {target:g}"
@@ -92,7 +92,7 @@ class StopConditions:
 
 def goal_names(conf: StopConf) -> dict[str, str]:
     """Return the metrics that can end a run, with the key that names each."""
-    return dict.fromkeys(conf.bounds, "run.stop.bounds") | dict.fromkeys(conf.target, "run.stop.target")
+    return dict.fromkeys(conf.bounds, "run.stop.bounds") | dict.fromkeys(conf.targets, "run.stop.target")
 
 
 def metrics_named(run: RunConf, trainer: Any) -> list[tuple[str, str]]:

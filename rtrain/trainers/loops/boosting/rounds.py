@@ -323,7 +323,7 @@ class Rounds:
                 raise TrainingError(wrong.message, wrong.hint)
         if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping is not None):
             directions.needed(str(monitor.name), "run.checkpoint.best.mode")
-        check_targets(stop.target, directions)
+        check_targets(stop.targets, directions)
         self.control.goals = StopConditions(stop, directions)
         return monitor
 
