@@ -147,6 +147,13 @@ class EpochsOnOneRank(Epochs):
         for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
             assert found[0][name] == pytest.approx(found[1][name], rel=1e-5)
 
+    @pytest.mark.parametrize("parts", [1, 3])
+    def test_losses_of_several_steps_are_means_by_weight(self, tmp_path, parts):
+        still = {key: 1e-30 if key == "learning_rate" else value for key, value in self.runs.SGD.items()}
+        conf = self.runs.make_conf(optimizer=still, shuffle=False, global_batch_size=16, accumulate_steps=parts)
+        data = unequally_weighted(small_dataset())
+        assert_means_by_weight(self.runs.fit(tmp_path, conf, data, log_every_steps=1))
+
     def test_a_weight_of_two_is_a_row_twice_and_the_scale_of_weights_is_nothing(self, tmp_path):
         conf, found = self.runs.make_conf(global_batch_size=1000, optimizer=self.runs.SGD), {}
         for name, data in copied_and_weighted(small_dataset()).items():
@@ -301,6 +308,26 @@ def assert_same_weighing(metrics, weights_of):
         assert_same(weights_of(first), weights_of(other), rtol=2e-5, atol=1e-6)
         for name in names:
             assert metrics[other][name] == pytest.approx(metrics[first][name], rel=1e-5), (other, name)
+
+
+def unequally_weighted(data):
+    """Return a dataset whose train rows are evaluated, too: many of no weight first, then of many weights."""
+    name = next(split for split in data.splits if split != "train")
+    columns = data.splits["train"].columns
+    place = np.arange(len(columns["y"]))
+    weight = np.where(place < len(place) // 3, 0, place % 7 + 0.5).astype("float32")
+    split = ResidentSplit({**columns, "weight": weight})
+    counts = dict.fromkeys(("train", name), split.num_rows)
+    return Dataset(replace(data.info, num_rows=counts, columns=("weight",)), {"train": split, name: split})
+
+
+def assert_means_by_weight(channel, rel=1e-5):
+    """Compare the losses of steps that learn nothing with the loss of the same rows, evaluated; log every step."""
+    (evaluated,) = {one for one in channel.metrics if one in ("test/loss", "val/loss")}
+    losses = [one.metrics["train/loss"] for one in channel.events if "train/loss" in one.metrics]
+    assert len(losses) > 1
+    assert all(losses), "a step whose rows have no weight has no loss"
+    assert channel.metrics["train/epoch_loss"] == pytest.approx(channel.metrics[evaluated], rel=rel)
 
 
 def own_rows(channels):

@@ -121,9 +121,10 @@ class JaxLearner(Learner):
             return rows, None
         return (*rows, *self._gathered([np.arange(self._slots) < len(batch.y)])), batch.num_global
 
-    def step_losses(self, taken: Sequence[Any]) -> list[float]:
+    def step_losses(self, taken: Sequence[Any]) -> list[tuple[float, float]]:
         """Return the sums; waits for the devices."""
-        return [float(np.asarray(loss)) * num_rows for loss, num_rows in taken]
+        found = ((*map(float, np.asarray(loss)), num_rows) for loss, num_rows in taken)
+        return [(mean * weight * num_rows, weight * num_rows) for mean, weight, num_rows in found]
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return the mean of each metric over all rows, by their weights."""
@@ -220,9 +221,10 @@ def gradient_step(net: Net, inputs: Inputs, loss: RowLoss, info: DatasetInfo, pl
 
 
 def optimizer_step(optimizer: optax.GradientTransformation, *, skips: bool) -> Callable[..., Any]:
-    """Return the function that ends a step: (weights, state, optimizer's state) before and after, and the mean loss.
+    """Return the function that ends a step: (weights, state, optimizer's state) before and after, and two numbers.
 
-    If it ``skips``, a step whose loss or gradients are not finite changes nothing, and its loss is NaN.
+    They are the mean loss and the mean weight of the rows. If it ``skips``, a step whose loss or gradients are not
+    finite changes nothing, and its loss is NaN.
     """
 
     def finish(at: Any, sums: Any, state: Any) -> tuple[Any, Any]:
@@ -236,7 +238,7 @@ def optimizer_step(optimizer: optax.GradientTransformation, *, skips: bool) -> C
             good = jnp.stack([jnp.isfinite(one).all() for one in (value, *jax.tree.leaves(gradient))]).all()
             after = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, at)
             value = jnp.where(good, value, jnp.nan)
-        return after, value
+        return after, jnp.stack([value, weight.astype(value.dtype)])
 
     return finish
 

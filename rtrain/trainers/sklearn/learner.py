@@ -41,7 +41,7 @@ class SklearnLearner(Learner):
         self._rows, self._num_threads = Inputs(info), num_threads
         self._sample = np.zeros((0, 0))
 
-    def train_step(self, batch: Batch, step: int) -> float | None:
+    def train_step(self, batch: Batch, step: int) -> tuple[float, float] | None:
         """Fit, or fit on; return the loss of the batch where the estimator tells one."""
         x = self._rows.ready(batch.x)
         self._sample = x[:SAMPLE]
@@ -55,11 +55,12 @@ class SklearnLearner(Learner):
             more["classes"] = np.arange(self._info.num_classes)
         self.estimator.partial_fit(x, batch.y, **more)
         loss = getattr(self.estimator, "loss_", None)
-        return None if loss is None else float(loss) * len(batch.y)
+        total = float(len(batch.y) if batch.weight is None else batch.weight.sum())
+        return None if loss is None else (float(loss) * total, total)
 
-    def step_losses(self, taken: Sequence[float | None]) -> list[float]:
+    def step_losses(self, taken: Sequence[tuple[float, float] | None]) -> list[tuple[float, float]]:
         """Return the losses that the estimator told."""
-        return [loss for loss in taken if loss is not None]
+        return [one for one in taken if one is not None]
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return accuracy and loss, or errors."""

@@ -91,16 +91,17 @@ class KerasLearner(Learner):
         """Do one step."""
         self._callbacks.begin_step(step)
         x, y, weight = _rows(batch)
+        total = float(batch.num_global)
         if "weight" in self._info.columns:
             total = self._ranks.sum([float(weight.sum()) if len(batch.y) else 0.0])[0]
             weight = weight * np.float32(batch.num_global / max(total, TINY))
         loss = self._train(x, y, weight, np.float32(len(batch.y) / batch.num_global))
         self._callbacks.end_step(step, loss)
-        return loss, batch.num_global
+        return loss, total
 
-    def step_losses(self, taken: Sequence[Any]) -> list[float]:
+    def step_losses(self, taken: Sequence[Any]) -> list[tuple[float, float]]:
         """Return the sums; waits for the device."""
-        return [float(loss) * num_rows for loss, num_rows in taken]
+        return [(float(loss) * weight, weight) for loss, weight in taken]
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return the mean of each metric over all rows of all ranks, by their weights."""

@@ -72,13 +72,14 @@ class TorchLearner(Learner):
         """Seed torch, on the device too."""
         self._data.seed(number)
 
-    def train_step(self, batch: Step, step: int) -> Tensor:
+    def train_step(self, batch: Step, step: int) -> tuple[Tensor, float]:
         """Do one optimizer step; its loss is computed while this returns."""
         return self.optimizer_step.take(batch)
 
-    def step_losses(self, taken: Sequence[Tensor]) -> list[float]:
+    def step_losses(self, taken: Sequence[tuple[Tensor, float]]) -> list[tuple[float, float]]:
         """Return the sums; waits for the device."""
-        return self._data.sum(torch.stack(list(taken)))
+        losses, weights = zip(*taken, strict=True)
+        return list(zip(self._data.sum(torch.stack(losses)), weights, strict=True))
 
     def evaluate(self, batches: Iterable[Step]) -> dict[str, float]:
         """Return the metrics of the averaged weights if there are any, else of those that train."""

@@ -89,15 +89,15 @@ class TransformersLearner(Learner):
         if not len(batch.y):
             target = torch.full_like(target, IGNORED if target.dtype == torch.int64 else torch.nan)
         weight = _weight(rows, target)
-        total = max(self._ranks.sum([float(weight.sum())])[0], TINY)
-        mean = self._backward(inputs, target, weight.reshape(len(target), -1) / total)
+        total = self._ranks.sum([float(weight.sum())])[0]
+        mean = self._backward(inputs, target, weight.reshape(len(target), -1) / max(total, TINY))
         is_finite = not self._skips or math.isfinite(self._ranks.sum([float(mean)])[0])
         taken = is_finite and self._clip()
         if taken:
             self._optimizer.step()
             self._schedule.step()
         self._optimizer.zero_grad(set_to_none=True)
-        return mean if taken else torch.full_like(mean, math.nan), batch.num_global
+        return mean if taken else torch.full_like(mean, math.nan), total
 
     def _backward(self, inputs: Mapping[str, Tensor], target: Tensor, share: Tensor) -> Tensor:
         """Go through the rows in parts; ranks exchange gradients at the last one. Return the rank's part of the loss.
@@ -129,10 +129,10 @@ class TransformersLearner(Learner):
         gradients = (one.grad for one in self.model.parameters() if one.grad is not None)
         return not self._skips or are_finite(gradients)
 
-    def step_losses(self, taken: Sequence[Any]) -> list[float]:
-        """Return for each step the mean over the places of all ranks, times its rows."""
+    def step_losses(self, taken: Sequence[Any]) -> list[tuple[float, float]]:
+        """Return for each step the sum over the places of all ranks, by weight."""
         means = self._ranks.sum([float(mean) for mean, _ in taken])
-        return [mean * rows for mean, (_, rows) in zip(means, taken, strict=True)]
+        return [(mean * total, total) for mean, (_, total) in zip(means, taken, strict=True)]
 
     @torch.no_grad()
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:

@@ -1,17 +1,29 @@
 """Rows with weights: a weight of 2 is a row that is there twice."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from epochs_contract import assert_same_weighing, copied_and_weighted
-from torch_runs import SGD, assert_same, fit, fit_rank, make_conf, small_dataset, token_dataset, weights
+from epochs_contract import assert_means_by_weight, assert_same_weighing, copied_and_weighted, unequally_weighted
+from torch_runs import (
+    SGD,
+    assert_same,
+    fit,
+    fit_rank,
+    make_conf,
+    metrics_of,
+    small_dataset,
+    token_dataset,
+    weights,
+)
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.testing.small_data import streamed
 
+CLASSES = {"_target_": "torch.nn.CrossEntropyLoss", "weight": [1.0, 5.0, 0.5]}
 GPT = {"_target_": "rtrain.models.torch.GPT", "vocab_size": "auto", "block_size": "auto", "width": 16}
 
 
@@ -67,6 +79,24 @@ def test_the_scale_of_weights_is_nothing(tmp_path, kind):
     for name, data in copied_and_weighted(small_dataset(task=kind)).items():
         found[name] = fit(tmp_path / name, make_conf(**keys), dataset=data)[0].metrics
     assert_same_weighing(found, lambda name: {key: one.numpy() for key, one in weights(tmp_path / name).items()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        *product(("classification", "regression"), ({}, {"accumulate_steps": 3}, {"precision": "bf16"})),
+        ("classification", {"loss": CLASSES}),
+    ],
+    ids=str,
+)
+def test_losses_of_several_steps_are_means_by_weight(world, tmp_path, kind, keys):
+    data = unequally_weighted(small_dataset(task=kind))
+    conf = make_conf(optimizer={**SGD, "lr": 1e-30}, shuffle=False, global_batch_size=16, **keys)
+    rel = 1e-2 if "precision" in keys else 1e-5
+    assert_means_by_weight(fit(tmp_path / "one", conf, dataset=data, log_every_steps=1)[0], rel)
+    for records in world.run(fit_rank, str(tmp_path / "two"), conf, dataset=data, log_every_steps=1):
+        found = metrics_of(records)
+        assert not found or found["train/epoch_loss"] == pytest.approx(found["test/loss"], rel=rel)
 
 
 class Plain(torch.nn.Module):

@@ -1,12 +1,15 @@
 """Every task is learned, resumed exactly, and predicted from the checkpoint alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from epochs_contract import assert_same_weighing, copied_and_weighted
+from epochs_contract import assert_means_by_weight, assert_same_weighing, copied_and_weighted, unequally_weighted
 from safetensors.torch import load_file
 from transformers_runs import STILL, TINY, dataset, fit, make_conf, predict
 
+from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import latest_checkpoint
 
 SHAPES = {
@@ -55,6 +58,24 @@ def test_a_weight_of_two_is_a_row_twice_and_the_scale_of_weights_is_nothing(tmp_
     for name, one in data.items():
         found[name] = fit(tmp_path / name, make_conf(task, **keys), one).metrics
     assert_same_weighing(found, lambda name: {key: one.numpy() for key, one in weights(tmp_path / name).items()})
+
+
+@pytest.mark.parametrize("task", ["image-classification", "sequence-classification", "regression"])
+def test_losses_of_several_steps_are_means_by_weight(tmp_path, task):
+    keys = {"model": {**TINY[task], "hidden_dropout_prob": 0.0}, "arguments": {"learning_rate": 1e-30, "optim": "sgd"}}
+    conf = make_conf(task, shuffle=False, global_batch_size=4, **keys)
+    assert_means_by_weight(fit(tmp_path, conf, unequally_weighted(dataset(task)), log_every_steps=1))
+
+
+def test_losses_of_several_steps_are_means_over_tokens(tmp_path):
+    keys = {"packing": False, "arguments": {"learning_rate": 1e-30, "optim": "sgd"}}
+    data = dataset("causal-lm")
+    split = data.splits["train"]
+    data = Dataset(
+        replace(data.info, num_rows=dict.fromkeys(data.splits, split.num_rows)), {"train": split, "val": split}
+    )
+    channel = fit(tmp_path, make_conf("causal-lm", global_batch_size=3, **keys), data)
+    assert channel.metrics["train/epoch_loss"] == pytest.approx(channel.metrics["val/loss"], rel=1e-5)
 
 
 def test_a_stopped_run_resumes_to_the_same_weights(tmp_path):

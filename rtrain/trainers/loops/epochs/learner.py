@@ -44,10 +44,11 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def step_losses(self, taken: Sequence[Any]) -> list[float]:
-        """Return for each step, of what ``train_step`` gave, the sum of the losses of the rows of all ranks.
+    def step_losses(self, taken: Sequence[Any]) -> list[tuple[float, float]]:
+        """Return for each step, of what ``train_step`` gave, the sum of the row losses by weight, and that of weights.
 
-        NaN for a step that was left out. Nothing at all where the framework tells no loss.
+        Both are over all ranks. The first is NaN for a step that was left out; without weights, the second is the
+        number of rows. Nothing at all where the framework tells no loss.
         """
 
     @abstractmethod

@@ -29,7 +29,6 @@ class Meter:
         self._rows: list[int] = []
         """Rows of each of them."""
         self._rows_shown = self._window_rows = self._epoch_rows = 0
-        self._has_loss = True
         self._began = self._epoch_began = self._shown = time.monotonic()
 
     def add(self, taken: Any, num_rows: int) -> None:
@@ -52,20 +51,19 @@ class Meter:
         if not self._taken:
             return
         losses, progress = self._learner.step_losses(self._taken), self._progress
-        skipped = 0
-        for back, loss, num_rows in zip(range(len(losses) - 1, -1, -1), losses, self._rows, strict=False):
+        for back, (loss, _) in zip(range(len(losses) - 1, -1, -1), losses, strict=True):
             if math.isfinite(loss):
                 progress.skipped_in_a_row = 0
             else:
                 self._note_bad(progress.step - back, progress.step_in_epoch - back)
-                skipped += num_rows
-        total, rows = math.fsum(filter(math.isfinite, losses)), sum(self._rows)
-        self._has_loss = bool(losses)
+        total = math.fsum(loss for loss, _ in losses if math.isfinite(loss))
+        counted = math.fsum(weight for loss, weight in losses if math.isfinite(loss))
+        rows = sum(self._rows)
         progress.loss_sum += total
+        progress.loss_weight += counted
         progress.rows += rows
-        progress.skipped_rows += skipped
         progress.window_loss_sum += total
-        progress.window_rows += rows - skipped
+        progress.window_weight += counted
         self._window_rows += rows
         self._epoch_rows += rows
         self._taken, self._rows = [], []
@@ -85,9 +83,9 @@ class Meter:
         """Return loss, rate and speed since the last call, over all ranks."""
         self.look()
         progress = self._progress
-        found = self._found("train/loss", progress.window_loss_sum, progress.window_rows)
+        found = self._found("train/loss", progress.window_loss_sum, progress.window_weight)
         found["train/rows_per_second"] = self._window_rows / max(time.monotonic() - self._began, 1e-9)
-        progress.window_loss_sum, progress.window_rows, self._window_rows = 0.0, 0, 0
+        progress.window_loss_sum, progress.window_weight, self._window_rows = 0.0, 0.0, 0
         self._began = time.monotonic()
         return found
 
@@ -96,10 +94,10 @@ class Meter:
         self.look()
         self._show()
         progress = self._progress
-        found = self._found("train/epoch_loss", progress.loss_sum, progress.rows - progress.skipped_rows)
+        found = self._found("train/epoch_loss", progress.loss_sum, progress.loss_weight)
         found["train/rows_per_second"] = self._epoch_rows / max(time.monotonic() - self._epoch_began, 1e-9)
-        progress.loss_sum, progress.rows, progress.skipped_rows = 0.0, 0, 0
-        progress.window_loss_sum, progress.window_rows = 0.0, 0
+        progress.loss_sum, progress.loss_weight, progress.rows = 0.0, 0.0, 0
+        progress.window_loss_sum, progress.window_weight = 0.0, 0.0
         return found
 
     @contextmanager
@@ -111,8 +109,8 @@ class Meter:
         self._began += pause
         self._epoch_began += pause
 
-    def _found(self, name: str, loss_sum: float, rows: int) -> dict[str, float]:
-        mean = loss_sum / rows if self._has_loss and rows else None
+    def _found(self, name: str, loss_sum: float, weight: float) -> dict[str, float]:
+        mean = loss_sum / weight if weight else None
         found = {name: mean, "train/lr": self._learner.learning_rate()}
         return {name: value for name, value in found.items() if value is not None}
 

@@ -28,19 +28,24 @@ class EpochProgress(Progress):
     best_by: list[str | None] | None = None
     """The metric of these values, and its mode; None before the first of them and in old checkpoints."""
     loss_sum: float = 0.0
-    """Sum of all row losses in the epoch under way, over all ranks."""
+    """Sum of all row losses in the epoch under way by their weights, over all ranks; without steps left out."""
+    loss_weight: float = 0.0
+    """What counts behind it: the rows, or the sum of their weights."""
     rows: int = 0
     """Rows of the epoch under way that all ranks have taken, as of the last look at their losses."""
-    skipped_rows: int = 0
-    """Those of them whose steps were left out."""
     skipped_in_a_row: int = 0
     """Steps left out since the last one that was taken."""
     window_loss_sum: float = 0.0
-    """Sum of the row losses since the last report of the training loss, in this epoch."""
-    window_rows: int = 0
-    """Rows behind it; those of steps that were left out are none of them."""
+    """Such a sum since the last report of the training loss, in this epoch."""
+    window_weight: float = 0.0
+    """What counts behind it."""
     unjudged: list[str] = field(default_factory=list)
     """Metrics that got a value since an evaluation was last judged."""
+
+    def __post_init__(self) -> None:
+        """Count rows alike behind the losses of an older checkpoint, which did not note weights."""
+        if self.loss_sum and not self.loss_weight:
+            self.loss_weight, self.window_loss_sum = float(self.rows), 0.0
 
     def add(self, metrics: Mapping[str, float]) -> None:
         """Note new values."""

@@ -31,8 +31,22 @@ class Step:
     """Rows of all ranks together."""
     weight: Tensor | None = None
     """(rows,) float32, where the train split has weights."""
-    weight_scale: float = 1.0
-    """What brings the mean weight of all ranks' rows to 1."""
+    weight_sum: float | None = None
+    """Sum of the weights of all ranks' rows; None: each counts 1."""
+
+    @property
+    def counted(self) -> float:
+        """What counts in the loss of the step: its rows, or their weights."""
+        return float(self.num_global) if self.weight_sum is None else self.weight_sum
+
+    @property
+    def weight_scale(self) -> float:
+        """What brings the mean weight of all ranks' rows to 1."""
+        return self.num_global / max(self.counted, TINY)
+
+    def unscaled(self, losses: Tensor) -> Tensor:
+        """Return row losses without that scale: by their weights as they are."""
+        return losses if self.weight_sum is None else losses * (self.counted / self.num_global)
 
 
 class Inputs:
@@ -126,4 +140,4 @@ class TensorLoader(BatchLoader):
 
     def _with_weight(self, step: Step, weight: Tensor) -> Step:
         total = self._ranks.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
-        return replace(step, weight=weight, weight_scale=step.num_global / max(total, TINY))
+        return replace(step, weight=weight, weight_sum=total)

@@ -15,7 +15,6 @@ from rtrain.config.run_conf import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.not_finite import NotFiniteError
-from rtrain.trainers.loops.tasks import TINY
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import autocast
@@ -68,8 +67,8 @@ class OptimizerStep:
         self._frozen = Frozen(state.model)
         self.wrapped = strategy.wrap(state)
 
-    def take(self, step: Step) -> Tensor:
-        """Do one optimizer step and return the sum of this rank's row losses, or NaN if the step was left out.
+    def take(self, step: Step) -> tuple[Tensor, float]:
+        """Do one optimizer step; return the sum of this rank's row losses, NaN if it was left out, and of all weights.
 
         The gradient is that of the mean over all rows of all ranks: each part's mean loss is weighted by its share of
         the rows, because strategies average gradients over ranks whatever rows they had.
@@ -83,16 +82,16 @@ class OptimizerStep:
         elif self.strategy.update(self.state, skips=self.skips):
             self.num_overflows = 0
             self._move_on()
-            return total
+            return step.unscaled(total), step.counted
         elif self.state.scaler.is_enabled():
             self._count_overflow()
-            return total
+            return step.unscaled(total), step.counted
         for buffer, kept in zip(self.state.model.buffers(), before, strict=True):
             buffer.copy_(kept)
-        return torch.full_like(total, math.nan)
+        return torch.full_like(total, math.nan), step.counted
 
     def _scaled(self, step: Step) -> Step:
-        """Return the step with the scale that brings the mean of what the rows of all ranks count to 1.
+        """Return the step with the sum of what the rows of all ranks count, where they don't count alike.
 
         A loss that divides by what its rows count would do so for each rank and part of the step apart.
         """
@@ -102,7 +101,7 @@ class OptimizerStep:
         if counted is None:
             return step
         total = sum_over_rows(counted.double(), len(step.y), step.weight) if len(step.y) else counted.sum()
-        return replace(step, weight_scale=step.num_global / max(self.ranks.sum(total.reshape(1))[0], TINY))
+        return replace(step, weight_sum=self.ranks.sum(total.reshape(1))[0])
 
     def _count_overflow(self) -> None:
         """Fail if no scale of the loss makes the gradients finite; single steps that overflow are part of fp16."""

@@ -51,7 +51,7 @@ class Noting(Learner):
         return len(batch.y)
 
     def step_losses(self, taken):
-        return [0.0] * len(taken)
+        return [(0.0, float(rows)) for rows in taken]
 
     def evaluate(self, batches):
         random.random(), np.random.random()
