@@ -103,8 +103,9 @@ class Manifest:
     """Each start of the workers: when, how many, from which checkpoint, and ``ended_because`` if it ended before its
     time: ``kind``, ``message``, ``rank`` and ``type``."""
     resumes: list[dict[str, Any]] = field(default_factory=list)
-    """Each time the run was taken up again: when, by which command, what of the config had changed, and how it had
-    ended before (``status``, ``exit_reason``)."""
+    """Each time the run was taken up again: when, by which command, what of the config had changed, how it had ended
+    before (``status``, ``exit_reason``), and, where the code changed, what of ``git`` and ``versions`` it was until
+    then: ``code_before``."""
     config_sha256: str | None = None
     """Of ``config.yaml``; None in runs of older versions."""
     events_lost_until: int | None = None

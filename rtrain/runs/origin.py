@@ -1,34 +1,69 @@
-"""What a run was started from that its config does not say: changes that were not committed, and the packages."""
+"""What a run was started from that its config does not say: its code and the packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rtrain.errors import RtrainError
 from rtrain.runs.facts import GitState, installed_packages
 from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.filesystem.plain_files import read_text
+from rtrain.runs.manifest import Manifest
+from rtrain.text.printable import printable
 
 DIFF, PACKAGES = "code.diff", "packages.txt"
+UNCOMMITTED = "uncommitted changes"
 MOST_CHARACTERS = 1_000_000
 """Of a diff; a longer one is cut, and says so."""
 MOST_UNTRACKED = 200
 """Names of files that are listed."""
 
 
-def write_origin(run_dir: Path, git: GitState | None, masked: Callable[[str], str]) -> None:
-    """Write ``packages.txt``, and ``code.diff`` if the project has changes that were not committed.
+def code_of(manifest: Manifest) -> dict[str, Any]:
+    """Return what says which code a run was last trained by, by name."""
+    git = manifest.git or {}
+    return {"commit": git.get("commit"), UNCOMMITTED: git.get("diff_sha256"), **manifest.versions}
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return what differs, before and now, by name."""
+    names = dict.fromkeys([*before, *now])
+    return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+
+
+def code_changes(before: Manifest, now: Manifest) -> dict[str, tuple[Any, Any]]:
+    """Return what differs in the code of two runs, by name; of packages, those whose versions both recorded."""
+    found = changes(code_of(before), code_of(now))
+    return {name: pair for name, pair in found.items() if name in ("commit", UNCOMMITTED) or None not in pair}
+
+
+def in_words(changed: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return on one line how code changed: ``commit 1c5c2af3ba -> 54d3f2a901, uncommitted changes``."""
+    shown = {name: f"{name} {str(was)[:10]} -> {str(now)[:10]}" for name, (was, now) in changed.items()}
+    return printable(", ".join({**shown, **({UNCOMMITTED: UNCOMMITTED} if UNCOMMITTED in shown else {})}.values()))
+
+
+def diff_name(manifest: Manifest) -> str:
+    """Return which file has what was not committed when a run was last taken up by other code, or else began."""
+    numbers = [number for number, one in enumerate(manifest.resumes, start=1) if one.get("code_before")]
+    return f"code-resume-{numbers[-1]}.diff" if numbers else DIFF
+
+
+def write_origin(run_dir: Path, git: GitState | None, masked: Callable[[str], str], name: str = DIFF) -> None:
+    """Write ``packages.txt``, and a diff if the project has changes that were not committed.
 
     Args:
         run_dir: The run directory.
         git: The checkout of the project, if it is one.
         masked: Takes the secrets out of a diff.
+        name: Of the diff.
     """
     packages = (f"{name}=={version}\n" for name, version in installed_packages().items())
     write_atomic(run_dir / PACKAGES, "".join(packages))
     if git is not None and git.facts["dirty"]:
-        write_atomic(run_dir / DIFF, _diff_text(git, masked))
+        write_atomic(run_dir / name, _diff_text(git, masked))
 
 
 def _diff_text(git: GitState, masked: Callable[[str], str]) -> str:

@@ -32,7 +32,7 @@ from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.logs import OutputLines
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.observer import Observer
-from rtrain.runs.origin import write_origin
+from rtrain.runs.origin import code_changes, diff_name, in_words, write_origin
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.status import Status
@@ -105,8 +105,8 @@ def _opened(
     retention = Retention(cadence.keep, cadence.best.keep)
     logged = LoggingObserver(observer, run_dir)
     recorder = Recorder(run_dir, manifest, logged, retention, config, lock, _output_lines(prepared))
-    if resumption is None:
-        _write_origin(prepared, run_dir, git)
+    if resumption is None or manifest.resumes[-1].get("code_before"):
+        _write_origin(prepared, run_dir, git, diff_name(manifest))
     return recorder
 
 
@@ -155,17 +155,20 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     """Continue the record of a resumed run, and report the differences."""
     info = None if prepared.job.dataset is None else prepared.job.dataset.info
     notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
-    before, changes = resumption.manifest, describe_changes(resumption.changed)
+    before, changed_keys = resumption.manifest, describe_changes(resumption.changed)
+    code = code_changes(before, manifest)
     ended = how_it_was_cut_off(resumption.run_dir, before)
-    changed = f"resuming with {', '.join(changes)}" if changes else None
+    changed = f"resuming with {', '.join(changed_keys)}" if changed_keys else None
+    other_code = f"the code is another one than before: {in_words(code)}" if code else None
     anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training starts from scratch"
-    for text in (ended, notice, changed, anew):
+    for text in (ended, notice, changed, other_code, anew):
         if text is not None:
             observer.notice(text)
     entry = {
         "time": manifest.started_at,
         "command": prepared.composed.command_resuming(resumption.run_dir),
-        "changed": changes,
+        "changed": changed_keys,
+        **({"code_before": {name: was for name, (was, _) in code.items()}} if code else {}),
         "status_before": before.status,
         "exit_reason_before": before.exit_reason,
         "error_before": before.error,
@@ -193,10 +196,10 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])
 
 
-def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None) -> None:
+def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None, name: str) -> None:
     """Keep what the run starts from: a diff may hold secrets by their values, or by the names of their keys."""
     with named_errors(run_dir):
-        write_origin(run_dir, git, lambda diff: prepared.composed.redact(masked_diff(diff)))
+        write_origin(run_dir, git, lambda diff: prepared.composed.redact(masked_diff(diff)), name)
 
 
 def _first_manifest(prepared: Prepared, run_dir: Path, git: GitState | None) -> Manifest:

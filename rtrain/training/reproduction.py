@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.observer import Observer
+from rtrain.runs.origin import changes, code_changes, code_of
 from rtrain.runs.run import Run
 
 TIMES = ("_per_second", "_seconds")
@@ -63,7 +64,7 @@ def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, tr
 
 def compare_runs(before: Run, after: Run) -> Reproduction:
     """Return what is the same, and what is not, between a run and its repetition."""
-    code, data = (_changes(part, before.manifest, after.manifest) for part in (_code, _data))
+    code, data = _code(before.manifest, after.manifest), changes(_data(before.manifest), _data(after.manifest))
     not_compared, went_on = {}, after.manifest.step > before.manifest.step
     if went_on:
         latest = {name: (one.step, value) for one in before.events() for name, value in one.metrics.items()}
@@ -77,22 +78,22 @@ def compare_runs(before: Run, after: Run) -> Reproduction:
     return Reproduction(before, after, code, data, metrics, went_on, not_compared)
 
 
-def _code(manifest: Manifest) -> dict[str, Any]:
-    git = manifest.git or {}
-    return {"commit": git.get("commit"), "uncommitted changes": git.get("diff_sha256"), **manifest.versions}
+def _code(before: Manifest, after: Manifest) -> dict[str, tuple[Any, Any]]:
+    """Return what differs in the code that trained the run, also until it was resumed by other code."""
+    again, found = code_of(after), code_changes(before, after)
+    for one in before.resumes:
+        earlier: Mapping[str, Any] = one.get("code_before") or {}
+        found |= {
+            f"{name} until {one.get('time')}": (was, again.get(name))
+            for name, was in earlier.items()
+            if was != again.get(name)
+        }
+    return found
 
 
 def _data(manifest: Manifest) -> dict[str, Any]:
     data = manifest.dataset or {}
     return {name: data.get(name) for name in ("name", "fingerprint", "num_rows")}
-
-
-def _changes(
-    part: Callable[[Manifest], Mapping[str, Any]], before: Manifest, after: Manifest
-) -> dict[str, tuple[Any, Any]]:
-    left, right = part(before), part(after)
-    names = dict.fromkeys([*left, *right])
-    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
 
 
 def _difference(before: float | None, after: float | None) -> float:

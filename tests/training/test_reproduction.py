@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,70 @@ def test_a_run_is_reproduced_to_the_last_digit_and_keeps_what_it_started_from(tm
     assert len(list((tmp_path / "runs" / "mlp").iterdir())) == 2
     assert rtrain_command(["runs", "reproduce", first.name, "lr=0.5"]) == 1
     assert "not equal    val/loss was " in capsys.readouterr().out
+
+
+def new_project(folder, text):
+    (folder / "nets.py").write_text(text)
+    (folder / ".gitignore").write_text("runs\ncache\n__pycache__\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+
+
+NETS = """from torch import nn
+
+
+class Net(nn.Sequential):
+    def __init__(self, num_classes):
+        super().__init__(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, num_classes))
+"""
+OWN = ("trainer.model={_target_: nets.Net, num_classes: auto}", "num_workers=0", "dataset.limit=100", "run.name=own")
+OTHER = NETS.replace("ReLU", "Tanh")
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("was_dirty", [True, False])
+def test_a_run_resumed_by_other_code_says_so_and_is_not_called_the_same(
+    tmp_path, monkeypatch, capsys, was_dirty, is_committed
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    new_project(tmp_path, OTHER if was_dirty else NETS)
+    (tmp_path / "nets.py").write_text(NETS)
+    assert rtrain_command(["fit", "mlp", *OWN, "epochs=1"]) == 0
+    (run,) = (tmp_path / "runs" / "own").iterdir()
+    began = read_manifest(run).git
+    assert (run / "code.diff").exists() == began["dirty"] == was_dirty
+    assert rtrain_command(["resume", "last:own", "epochs=2"]) == 0
+    assert "code_before" not in read_manifest(run).resumes[0], "it is the same"
+    (tmp_path / "nets.py").write_text(NETS.replace("Linear(8", "Linear(4 + 4"))
+    if is_committed:
+        git("commit", "-qam", "second")
+    capsys.readouterr()
+    assert rtrain_command(["resume", "last:own", "epochs=3"]) == 0
+    assert "the code is another one than before: " in capsys.readouterr().err
+    manifest = read_manifest(run)
+    (before,) = [one["code_before"] for one in manifest.resumes[1:]]
+    for name, key in (("commit", "commit"), ("uncommitted changes", "diff_sha256")):
+        assert before.get(name, manifest.git.get(key)) == began.get(key)
+    assert (run / "code.diff").exists() == was_dirty, "of the beginning"
+    assert (run / "code-resume-2.diff").exists() != is_committed
+    assert rtrain_command(["runs", "show", "last:own"]) == 0
+    assert ("code-resume-2.diff" in capsys.readouterr().out) != is_committed
+    rtrain_command(["runs", "reproduce", "last:own"])
+    told = capsys.readouterr().out
+    assert "same         code" not in told
+    assert f" until {manifest.resumes[1]['time']} was " in told
+
+
+def test_a_resume_by_other_versions_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert rtrain_command(["fit", "mlp", "num_workers=0", "dataset.limit=100", "epochs=1"]) == 0
+    (run,) = (tmp_path / "runs" / "mlp").iterdir()
+    manifest = read_manifest(run)
+    versions = {name: one for name, one in manifest.versions.items() if name != "ray"}
+    replace(manifest, versions={**versions, "torch": "1.0", "gone": "3"}).write(run)
+    capsys.readouterr()
+    assert rtrain_command(["resume", "last", "epochs=2"]) == 0
+    assert "the code is another one than before: torch 1.0 -> " in capsys.readouterr().err
+    assert read_manifest(run).resumes[0]["code_before"] == {"torch": "1.0"}
