@@ -251,7 +251,9 @@ def _command(run_dir: Path) -> str:
     if not _is_own(run_dir, manifest):
         return "(its command is not shown: another account created the run, or its config.yaml was changed)"
     if not manifest.lineage or not manifest.resumes:
-        return _without_sweep(manifest.command)
+        changed = [text for one in manifest.resumes for text in one.get("changed", ())]
+        then = f"\n  (then resumed with {', '.join(changed)})" if changed else ""
+        return f"{_without_sweep(manifest.command)}{then}"
     note = "it continued from other trials' checkpoints, listed in its manifest; from scratch, with its last values:"
     return f"({note})\n  {_without_sweep(manifest.resumes[-1].get('command', []))}"
 

@@ -21,10 +21,10 @@ MOST_UNTRACKED = 200
 """Names of files that are listed."""
 
 
-def code_of(manifest: Manifest) -> dict[str, Any]:
-    """Return what says which code a run was last trained by, by name."""
-    git = manifest.git or {}
-    return {"commit": git.get("commit"), UNCOMMITTED: git.get("diff_sha256"), **manifest.versions}
+def code_of(git: Mapping[str, Any] | None, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return what says which code trains, by name: of ``git`` and ``versions``, as manifests have them."""
+    git = git or {}
+    return {"commit": git.get("commit"), UNCOMMITTED: git.get("diff_sha256"), **versions}
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -33,9 +33,9 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tupl
     return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
 
 
-def code_changes(before: Manifest, now: Manifest) -> dict[str, tuple[Any, Any]]:
-    """Return what differs in the code of two runs, by name; of packages, those whose versions both recorded."""
-    found = changes(code_of(before), code_of(now))
+def code_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return what differs, as ``code_of`` names it; of packages, those whose versions both know."""
+    found = changes(before, now)
     return {name: pair for name, pair in found.items() if name in ("commit", UNCOMMITTED) or None not in pair}
 
 

@@ -33,7 +33,7 @@ from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, mak
 from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.planning import Checks, Planner, of_trial
-from rtrain.sweeps.record.catching_up import catch_up, end_dead, take_results
+from rtrain.sweeps.record.catching_up import catch_up, end_dead, take_results, tell_of_other_code
 from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.rebuilding import opened_record
 from rtrain.sweeps.record.remote import copied, find_sweep
@@ -73,8 +73,7 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
         sweep = Sweep(trials, observer, cluster)
         sweep.plan()
         if run.storage is not None:
-            patience = run.storage_timeout_seconds
-            stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))
+            stack.enter_context(copied(sweep.record, run.storage, run.storage_timeout_seconds, observer.notice))
         stack.enter_context(trials.around())
         stop = stack.enter_context(stop_on_signals())
         stack.enter_context(files_reported(trials, observer))
@@ -190,6 +189,7 @@ class Sweep:
         self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
         if self._queue:
             self._metric_notes.begin()
+            tell_of_other_code(self.record, self._trials.probe, self._observer.notice)
         status: str = Status.INTERRUPTED  # unless it comes to its end
         try:
             while True:

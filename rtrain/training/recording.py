@@ -16,6 +16,7 @@ from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.locations import shown
 from rtrain.config.run_conf import RunConf
+from rtrain.config.run_place import SWEEP
 from rtrain.config.schema import ScalingConf
 from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.config.secrets.redact import Redactor
@@ -32,7 +33,7 @@ from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.logs import OutputLines
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.observer import Observer
-from rtrain.runs.origin import code_changes, diff_name, in_words, write_origin
+from rtrain.runs.origin import code_changes, code_of, diff_name, in_words, write_origin
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.status import Status
@@ -156,12 +157,12 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     info = None if prepared.job.dataset is None else prepared.job.dataset.info
     notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
     before, changed_keys = resumption.manifest, describe_changes(resumption.changed)
-    code = code_changes(before, manifest)
+    code = code_changes(code_of(before.git, before.versions), code_of(manifest.git, manifest.versions))
     ended = how_it_was_cut_off(resumption.run_dir, before)
     changed = f"resuming with {', '.join(changed_keys)}" if changed_keys else None
     other_code = f"the code is another one than before: {in_words(code)}" if code else None
     anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training starts from scratch"
-    for text in (ended, notice, changed, other_code, anew):
+    for text in (ended, notice, changed, other_code, anew, _sweep_of(resumption.run_dir, prepared)):
         if text is not None:
             observer.notice(text)
     entry = {
@@ -180,6 +181,14 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     for folder, wrong in without_record(resumption.run_dir, before.checkpoints):
         text = f"the checkpoint {folder.name} is damaged ({RECORD_NAME}: {wrong})"
         observer.notice(f"{text}. It was renamed to {set_aside(folder).name}")
+
+
+def _sweep_of(run_dir: Path, prepared: Prepared) -> str | None:
+    """Return the line that a trial is resumed apart from its sweep; None of other runs."""
+    folder = run_dir.absolute().parent
+    if prepared.composed.sweep is not None or not (folder / SWEEP).is_file():
+        return None
+    return f"it is a trial of {shown(folder)}, whose record and best trial stay as they are until that is resumed"
 
 
 def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:

@@ -80,7 +80,8 @@ def compare_runs(before: Run, after: Run) -> Reproduction:
 
 def _code(before: Manifest, after: Manifest) -> dict[str, tuple[Any, Any]]:
     """Return what differs in the code that trained the run, also until it was resumed by other code."""
-    again, found = code_of(after), code_changes(before, after)
+    again = code_of(after.git, after.versions)
+    found = code_changes(code_of(before.git, before.versions), again)
     for one in before.resumes:
         earlier: Mapping[str, Any] = one.get("code_before") or {}
         found |= {

@@ -8,14 +8,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.composed import Composed
 from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
+from rtrain.runs.facts import installed_versions, read_git
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.origin import code_changes, code_of, in_words
 from rtrain.runs.status import TRIAL_OVER, WITH_RESULT, Status
 from rtrain.runs.verify import set_aside
 from rtrain.sweeps.checkpoint_transfer import end_run
 from rtrain.sweeps.record.sweep_record import SweepRecord, best_of
 from rtrain.sweeps.record.trial import Trial
+from rtrain.trainers.registry import recorded_packages
 
 
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> dict[int, Mapping[str, Any]]:
@@ -75,6 +79,19 @@ def take_results(record: SweepRecord, found: Mapping[int, Mapping[str, Any]]) ->
     for trial in record.trials:
         if trial.status in (*WITH_RESULT, Status.PAUSED):
             record.take_best(trial, found.get(trial.number, {}))
+
+
+def tell_of_other_code(record: SweepRecord, probe: Composed, notice: Callable[[str], None]) -> None:
+    """Say so where other code trained the trials that are over than will train the rest."""
+    folders = [record.folder / one.name for one in record.trials if one.status in WITH_RESULT]
+    before = read_manifest(folders[-1]) if folders and (folders[-1] / MANIFEST).exists() else None
+    if before is None:
+        return
+    git = read_git(probe.project_root)
+    versions = installed_versions(recorded_packages(probe.resolved["trainer"]["type"]))
+    now = code_of(None if git is None else git.facts, versions)
+    if found := code_changes(code_of(before.git, before.versions), now):
+        notice(f"the code is another one than that of {folders[-1].name}: {in_words(found)}")
 
 
 def _forget(trial: Trial) -> None:
