@@ -36,7 +36,9 @@ class Group:
         self.data: Any = None
         """Reference to the data of the next run, if they lie in the object store already."""
         self._trainer: Any = None
-        self._thread: threading.Thread | None = None
+        self._ended: threading.Event | None = None
+        """Set when the workers have ended; None before they begin. Ctrl-C in a wait for a thread itself would have
+        Python 3.11 take it for ended."""
         self.error: BaseException | None = None
         """What the workers have ended by."""
 
@@ -57,31 +59,31 @@ class Group:
 
     def begin_again(self) -> None:
         """Start workers once more, after the process that watched them has died."""
-        self.error = None
-        self._thread = threading.Thread(target=self._run, name="rtrain-fit", daemon=True)
-        self._thread.start()
+        self.error, self._ended = None, threading.Event()
+        threading.Thread(target=self._run, args=(self._ended,), name="rtrain-fit", daemon=True).start()
 
     def leave(self) -> None:
         """Have the thread leave Ray alone: the cluster is about to be shut down, though training is not over."""
         if self.is_there and self._trainer.leave():
             self.is_over(LEAVE_SECONDS)
 
-    def _run(self) -> None:
+    def _run(self, ended: threading.Event) -> None:
         try:
             self._trainer.fit()
         except BaseException as error:  # for the thread that follows
             self.error = error
+        finally:
+            ended.set()
 
     @property
     def is_there(self) -> bool:
         """There are workers, or will be."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._ended is not None and not self._ended.is_set()
 
     def is_over(self, seconds: float) -> bool:
         """Wait for the end of the run for some seconds, and tell whether it has come."""
-        assert self._thread is not None, "never begun"
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        assert self._ended is not None, "never begun"
+        return self._ended.wait(seconds)
 
 
 class KeptGroup(Group):

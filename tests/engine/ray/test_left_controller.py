@@ -1,6 +1,7 @@
 """A controller in the driver leaves Ray alone when the run is given up: Ray ends a process that calls it later."""
 
 import asyncio
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -44,6 +45,18 @@ def test_a_controller_that_is_a_process_ends_with_the_cluster():
     group.leave()
     assert (trainer.log, group.is_there) == ([], True)
     trainer.left.set()
+
+
+def test_ctrl_c_in_a_wait_for_the_end_does_not_bring_it():
+    group, trainer = Group("mine"), Trainer(is_local=True)
+    group.begin(trainer)
+    press = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    press.start()
+    with pytest.raises(KeyboardInterrupt):
+        group.is_over(20)
+    assert group.is_there, "Python 3.11 takes a thread for ended whose join was interrupted"
+    group.leave()
+    assert (trainer.log, group.is_there) == (["ended"], False)
 
 
 def test_training_that_is_over_has_nothing_to_leave(monkeypatch):
