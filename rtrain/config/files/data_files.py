@@ -20,9 +20,13 @@ NOT_UNPACKED = (".xz", ".zip", ".7z", ".lz4", ".br", ".lzma", ".rar")
 
 
 def kind_of(file: str) -> str | None:
-    """Return the dataset that reads files of this name, also compressed; None if it is not a data file."""
-    suffixes = PurePath(file).suffixes
-    return next((kind for kind, endings in ENDINGS.items() if set(endings) & set(suffixes[-2:])), None)
+    """Return the dataset that reads files of this name, also compressed; None if it is not a data file.
+
+    Only compressed files have their ending second to last: ``rows.csv.yaml`` is a config.
+    """
+    path = PurePath(file)
+    name = path.with_suffix("") if path.suffix in (*COMPRESSED, *NOT_UNPACKED) else path
+    return next((kind for kind, endings in ENDINGS.items() if name.suffix in endings), None)
 
 
 def words_for(file: str, has_label: bool = False) -> list[str] | None:

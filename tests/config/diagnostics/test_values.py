@@ -55,14 +55,21 @@ def test_what_is_closed_stays(value):
 
 
 @pytest.mark.parametrize(
-    ("file", "kind"), [("a.csv", "csv"), ("x/a.csv.gz", "csv"), ("a.parquet", "parquet"), ("a.jsonl", "json")]
+    ("file", "kind"),
+    [
+        *(("a.csv", "csv"), ("x/a.csv.gz", "csv"), ("a.parquet", "parquet"), ("a.jsonl", "json")),
+        *(("a.tsv.zip", "csv"), ("a.csv.parquet", "parquet"), ("a.snappy.parquet", "parquet")),
+    ],
 )
 def test_files_of_data_name_their_dataset(file, kind):
     assert words_for(file) == [f"dataset={kind}", f"dataset.path={file}", "dataset.label=..."]
     assert words_for(file, has_label=True) == [f"dataset={kind}", f"dataset.path={file}"]
 
 
-@pytest.mark.parametrize("file", ["resnet", "a.yaml", "csv", "torch.optim.Adam"])
+OTHERS = ["resnet", "a.yaml", "csv", "torch.optim.Adam", ".gz", "a.zip", "a.parquet.yaml", "d.json.yaml", "a.csv.py"]
+
+
+@pytest.mark.parametrize("file", OTHERS)
 def test_other_words_are_no_data(file):
     assert words_for(file) is None
 
