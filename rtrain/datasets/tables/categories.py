@@ -27,6 +27,8 @@ NUMBERS_SHARE = 0.9
 
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?([eE][+-]?\d+)?\s*")
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})*\s*")
+_POINTS = re.compile(r"\s*[+-]?(0|[1-9]\d{0,2}(\.\d{3})*)(,\d+)?\s*")
+"""Numbers with points between thousands, as in ``1.024,50``."""
 _MONEY = re.compile(r"[\s,$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN)\b")
 """What amounts of money are written with: currencies, and signs between thousands."""
 SIGNS = (",", "%", "$", " ")
@@ -280,6 +282,8 @@ def mostly_numbers(texts: Collection[Any]) -> bool:
 
 def numbers_but_for(texts: Collection[str]) -> str:
     """Return what keeps numbers from being read, quoted, as in ``1,5`` or ``$8,520.00``; empty if nothing does."""
+    if _have_points(texts):
+        return "'.'"
     for sign in SIGNS:
         if any(sign in text for text in texts) and mostly_numbers({text.replace(sign, "") for text in texts}):
             return f"'{sign}'"
@@ -287,6 +291,12 @@ def numbers_but_for(texts: Collection[str]) -> str:
     if not found or not mostly_numbers({_MONEY.sub("", text) for text in texts}):
         return ""
     return " and ".join(f"'{sign}'" for sign in found)
+
+
+def _have_points(texts: Collection[str]) -> bool:
+    """Return whether nearly all texts are numbers, but for points between thousands."""
+    numbers = sum(_POINTS.fullmatch(text) is not None for text in texts)
+    return numbers >= NUMBERS_SHARE * len(texts) and any("." in text for text in texts) and not mostly_numbers(texts)
 
 
 def have_decimal_commas(texts: Collection[str]) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rtrain.datasets.tables.formats.csv import CsvFormat
 
-CODE = r"^\s*(0\d+|\+\d+|\d+[eE]\d+)\s*$"
-"""What would be another text as a number: 00123, the telephone number +49301234, the serial number 12E3."""
+CODE = r"^\s*(0\d+|0[xX][0-9a-fA-F]+|\+\d+|\d+[eE]\d+)\s*$"
+"""What would be another text as a number: 00123, 0x1F, the telephone number +49301234, the serial number 12E3."""
 LONG = r"^\s*\d{16,}\s*$"
 """Whole numbers of which floats don't keep each digit."""
 
