@@ -20,6 +20,7 @@ from rtrain.datasets.tables.categories import (
 from rtrain.datasets.tables.column_types import is_nested, is_numeric
 from rtrain.datasets.tables.spellings import is_mark
 from rtrain.errors import DatasetError
+from rtrain.first_config.dates import are_dates
 from rtrain.text.printable import printable
 
 if TYPE_CHECKING:
@@ -104,13 +105,15 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
     if not len(present):
         return Column(name, "nothing", missing, LEFT_OUT, "no row has a value")
     different = pc.unique(present)
-    if len(different) == 1:
+    if len(different) == 1 and not missing:
         holds = _times(different) if pa.types.is_temporal(kind) else f"always {_shown(different[0])}"
         return Column(name, holds, missing, LEFT_OUT, "the same in all rows")
     if pa.types.is_temporal(kind):
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
         return Column(name, _times(present), missing, LEFT_OUT, "times are not numbers", is_time=is_time)
-    if is_text(kind) or is_declared(values.type):
+    if is_declared(values.type):
+        return _categories(name, different, missing, len(values))
+    if is_text(kind):
         return _texts(name, different, missing, len(values))
     return _numbers(name, present, len(different), missing)
 
@@ -127,21 +130,32 @@ def _times(present: pa.ChunkedArray) -> str:
 
 
 def _texts(name: str, different: pa.Array, missing: int, num_rows: int) -> Column:
+    """Return what a column of text holds: categories, unless it seems to hold numbers or dates."""
+    texts = different.to_pylist()
+    found = _categories(name, different, missing, num_rows)
+    if are_dates(texts):
+        return replace(found, use=LEFT_OUT, note="dates written as text")
+    if found.use != NAME and mostly_numbers(texts):
+        wrong = next((one for one in sorted(texts) if not is_number(one)), None)
+        why = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
+        return replace(found, use=LEFT_OUT, note=why)
+    if signs := numbers_but_for(texts):
+        use = FEATURE if found.use == FEATURE else LEFT_OUT
+        return replace(found, use=use, note=f"would be numbers without {signs}")
+    return found
+
+
+def _categories(name: str, different: pa.Array, missing: int, num_rows: int) -> Column:
+    """Return what a column holds whose different values are the names of categories, if there are few of them."""
     texts = sorted(map(str, different.to_pylist()))
     shown = ", ".join(map(_shown, texts[:MOST_SHOWN])) + (", ..." if len(texts) > MOST_SHOWN else "")
-    holds = f"{len(texts)} texts: {shown}"
-    signs = numbers_but_for(texts)
-    note = f"would be numbers without {signs}" if signs else ""
+    holds = f"only {shown}" if len(texts) == 1 else f"{len(texts)} texts: {shown}"
     if 2 * len(texts) > num_rows >= MANY_ROWS:
-        if not signs and len(texts) == num_rows - missing:
-            return Column(name, holds, missing, NAME, "all values differ")
-        return Column(name, holds, missing, LEFT_OUT, note or "almost all differ")
-    if mostly_numbers(texts):
-        wrong = next((one for one in texts if not is_number(one)), None)
-        why = "numbers written as text" if wrong is None else f"numbers, but '{_shown(wrong)}' is not"
-        return Column(name, holds, missing, LEFT_OUT, why)
+        all_differ = len(texts) == num_rows - missing
+        use, note = (NAME, "all values differ") if all_differ else (LEFT_OUT, "almost all differ")
+        return Column(name, holds, missing, use, note)
     marks = [json.dumps(text, ensure_ascii=False) for text in texts if is_mark(text)]
-    note = note or (f"to take it as missing: na_values: [{', '.join(marks)}]" if marks else "")
+    note = f"to take it as missing: na_values: [{', '.join(marks)}]" if marks else ""
     return Column(name, holds, missing, FEATURE, note)
 
 
@@ -150,8 +164,11 @@ def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: i
     import pyarrow.compute as pc
 
     if pa.types.is_boolean(present.type):
-        return Column(name, "true and false", missing, FEATURE)
+        holds = "true and false" if num_different == 2 else f"only {str(present[0]).lower()}"
+        return Column(name, holds, missing, FEATURE)
     low, high = pc.min(present).as_py(), pc.max(present).as_py()
+    if low == high and not math.isinf(low):
+        return Column(name, f"only {_shown(low)}", missing, FEATURE, is_whole=pa.types.is_integer(present.type))
     between = f"{_shown(low)} to {_shown(high)}"
     if math.isinf(low) or math.isinf(high):
         return Column(name, f"numbers, {between}", missing, LEFT_OUT, "some are infinite")

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.config.files.home import expanded
 from rtrain.datasets.files import SPLIT_NAMES, existing_path
 from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.adjusted import Adjustment
-from rtrain.datasets.tables.casts import cast_table, without_views
+from rtrain.datasets.tables.casts import without_views
 from rtrain.datasets.tables.formats.csv import CsvFormat
-from rtrain.datasets.tables.formats.csv_codes import code_columns
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
+from rtrain.first_config.codes import codes_of, is_text_alone, noted
 from rtrain.first_config.columns import FEATURE, Column, columns_of
 from rtrain.first_config.csv_keys import csv_keys, is_text_of_columns
 
@@ -73,34 +74,41 @@ def look_at(path: str, label: str | None) -> TableLook:
         raise _without_header(path, CsvFormat(keys["delimiter"]).schema(file).names, label)
     if label is None:
         raise ConfigError("--label: the column to predict is missing.", f"There are: {', '.join(names)}")
-    check_columns([label], schema, path, "label")
-    check_columns(list(dict.fromkeys(names)), schema, path, "features")
+    if label not in names:
+        raise ConfigError(f"--label: {path} has no column '{label}'.", nearest_or_all(label, names, 0.5))
+    check_columns(list(dict.fromkeys(names)), schema, path, "columns")
     table = without_views(reading.read(file, names))
     if not table.num_rows:
         raise DatasetError(f"{path} has no rows: there is nothing to learn from.", "Name another file.")
     splits, unlabelled = _beside(path, names, label, reading)
-    classes, columns = _classes(table, label, path), columns_of(table, label)
-    codes = code_columns(CsvFormat(**keys), file, names) if source == "csv" else []
+    codes = codes_of(file, keys) if source == "csv" else {}
+    texts = {name: code for name, code in codes.items() if name != label and is_text_alone(code)}
+    columns = columns_of(_with(table, texts), label)
+    categories = [one.name for one in columns if one.name in texts and one.use == FEATURE]
+    classes = _classes(table, label, path)
     if classes and label in codes:
-        codes_of_classes = CsvFormat(**keys, texts=[label]).read(file, [label])
-        classes = _classes(cast_table(codes_of_classes, {label: "category"}, path), label, path)
-        keys = {**keys, "dtypes": {label: "category"}}
+        classes = _classes(_with(table, {label: codes[label]}), label, path)
+        categories.append(label)
+    if categories:
+        keys = {**keys, "dtypes": dict.fromkeys(categories, "category")}
     return TableLook(
         path=path,
         source=source,
         reading=keys,
         label=label,
         num_rows=table.num_rows,
-        columns=[_noted(one) if one.name in codes else one for one in columns],
+        columns=[noted(one, codes[one.name]) if one.name in codes.keys() - texts else one for one in columns],
         classes=classes,
         splits=splits,
         unlabelled=unlabelled,
     )
 
 
-def _noted(code: Column) -> Column:
-    """Return a column of codes with what keeps their zeros."""
-    return replace(code, note=f"to keep leading zeros: categorical: [{code.name}]") if code.use == FEATURE else code
+def _with(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    """Return a table with other columns in place of those of the same names."""
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, values)
+    return table
 
 
 def _table_at(path: str) -> tuple[str, Path]:

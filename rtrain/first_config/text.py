@@ -80,7 +80,7 @@ def _dataset(found: TableLook) -> str:
     keys: dict[str, Any] = {"path": {"train": found.path, **found.splits} if found.splits else found.path}
     comments = {
         "ids": "shown next to predictions",
-        "dtypes": "keeps its zeros",
+        "dtypes": "keeps codes as they are written",
         "split": "val decides when to stop; test decides nothing",
     }
     if found.unlabelled:

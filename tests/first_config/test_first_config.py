@@ -200,6 +200,8 @@ def test_a_file_that_is_there_is_never_replaced(capsys):
     [
         (["--dataset", "table.csv"], "--label"),
         (["--dataset", "table.csv", "--label", "z"], "a, y"),
+        (["--dataset", "table.csv", "--label", "yy"], "did you mean: y\n"),
+        (["--dataset", "twice.csv", "--label", "y"], "Rename all but one\n"),
         (["--dataset", "tabel.csv", "--label", "y"], "table.csv"),
         (["--dataset", ".", "--label", "y"], ".csv"),
         (["--dataset", "table.csv", "--label", "y", "-o", "x.yml"], ".yaml"),
@@ -210,14 +212,19 @@ def test_a_file_that_is_there_is_never_replaced(capsys):
 def test_what_it_cannot_do_is_told_and_nothing_is_written(capsys, words, said):
     write({"a": [1, 2, 3], "y": [0.5, 1.5, 2.5]}, "csv")
     csv.write_csv(pa.table({"a": [1, 2, 3], "y": [0.5, None, 2.5]}), "gaps.csv")
+    Path("twice.csv").write_text("a,a,y\n1,2,3\n")
     assert run(["init", *words]) == 2
     assert said in capsys.readouterr().err
     assert not list(Path().glob("*.y*ml"))
 
 
-@pytest.mark.parametrize("written", ["${:,}.00", "{:,}", "€ {}", "{} EUR", "{}%"])
+@pytest.mark.parametrize("written", ["${:,}.00", "{:,}", "€ {}", "{} EUR", "{}%", "{:_},50", "{:_}"])
 def test_amounts_are_left_out_with_what_keeps_them_from_being_numbers(written, capsys):
-    rows = {"x": np.arange(150.0), "amount": [written.format(10_000 + 7 * n) for n in range(150)], "y": [0, 1] * 75}
+    rows = {
+        "x": np.arange(150.0),
+        "amount": [written.format(10_000_000 + 7 * n).replace("_", ".") for n in range(150)],
+        "y": [0, 1] * 75,
+    }
     assert run(["init", "--dataset", write(rows, "csv"), "--label", "y", "--output", "made.yaml"]) == 0
     assert "amount" not in Path("made.yaml").read_text().partition("ids:")[2].partition("\n")[0]
     told = capsys.readouterr()
