@@ -99,7 +99,7 @@ class Resumption:
                     hint = f"Read it as before: dataset.memory={was}"
                 what = f"{name} was {was}, and is {is_now}"
                 if name in SCALES:
-                    what = f"their {name} is another one, and dataset.normalize scales rows by it"
+                    what = f"the {name} of the rows is another one, by which they are scaled"
                 raise ConfigError(f"{self.run_dir} can't be resumed with other data: {what}.", hint)
         if before.get("fingerprint") == now.get("fingerprint"):
             same_order = before.get("num_ranges", 0) == now.get("num_ranges", 0)

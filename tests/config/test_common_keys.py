@@ -127,8 +127,8 @@ TESTS = {
 }
 """The test of each key. A search's or scheduler's own key has its name before it; ``none`` decides nothing."""
 
-OF_HYDRA = ("run.name",)
-"""Keys that are read by Hydra, as a part of the folder of a run: in Python they can't be ignored."""
+READ_ELSEWHERE = ("run.name", "run.tags", "run.notes")
+"""Keys that Hydra reads, as a part of a run's folder, or readers of manifests: in Python they can't be ignored."""
 
 
 def keys_of(conf, where):
@@ -166,7 +166,7 @@ def test_each_key_has_a_test():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [key for key in TESTS if key not in OF_HYDRA])
+@pytest.mark.parametrize("key", [key for key in TESTS if key not in READ_ELSEWHERE])
 def test_a_key_that_is_ignored_is_missed(key, tmp_path):
     conf = owner(key)
     variables = {**os.environ, "IGNORED": f"{conf.__module__}:{conf.__qualname__}.{key.rpartition('.')[2]}"}

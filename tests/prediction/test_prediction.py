@@ -338,9 +338,10 @@ def test_in_python_an_error_of_a_folder_that_is_no_run_has_none(tmp_path):
     assert (caught.value.run, caught.value.run_dir) == (None, None)
 
 
-def test_a_failed_prediction_leaves_no_file(trained, tmp_path):
-    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
-    with pytest.raises(ConfigError, match=r"bad.csv: feature 'b' is not numeric"):
+@pytest.mark.parametrize(("values", "row"), [("2 x", 2), ("x 2", 1), ("true Total", 2), ("1 False Total", 3)])
+def test_a_failed_prediction_names_the_value_and_leaves_no_file(trained, tmp_path, values, row):
+    (tmp_path / "bad.csv").write_text("a,b\n" + "".join(f"1,{value}\n" for value in values.split()))
+    with pytest.raises(ConfigError, match=rf"bad.csv: feature 'b' is not numeric: row {row} contains"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/bad.csv"])
     assert not list(tmp_path.glob("*out.csv*"))
 

@@ -129,7 +129,7 @@ def test_no_more_trials_are_started_after_too_many_failures(capsys):
 
 
 def test_time_that_is_over_ends_the_trial_that_trains(capsys):
-    words = (*TINY, "trainer.params.eta=0.1,0.5", "trainer.num_boost_round=10000000", "sweep.max_seconds=5")
+    words = (*TINY, "trainer.params.eta=0.1,0.5", "trainer.num_boost_round=200000", "sweep.max_seconds=5")
     data, folder = swept(words, code=130)
     assert data["status"] == "interrupted"  # nothing is known of any setting
     assert [one["status"] for one in data["trials"]] == ["interrupted", "planned"]

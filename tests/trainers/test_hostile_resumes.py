@@ -22,7 +22,7 @@ from rtrain.trainers.trained import read_about
 
 SMALL = (
     *("dataset.limit=200", "trainer.model.config.hidden_size=16", "trainer.model.config.intermediate_size=16"),
-    *("trainer.num_threads=1", "+trainer.arguments.lr_scheduler_type=constant"),
+    *("trainer.num_threads=1", "+trainer.arguments.lr_scheduler_type=constant_with_warmup"),
 )
 
 

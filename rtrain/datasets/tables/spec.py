@@ -18,7 +18,7 @@ from rtrain.datasets.tables.categories import codes_of, is_number, num_missing
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.column_types import check_types, is_numeric
 from rtrain.datasets.tables.preprocessing import Preprocessing
-from rtrain.datasets.tables.spellings import is_mark
+from rtrain.datasets.tables.spellings import BOOLEANS, is_mark
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -254,9 +254,13 @@ def _numbers(values: pa.ChunkedArray, dtype: str) -> np.ndarray:
 
 
 def _first_text(values: pa.ChunkedArray, first_row: int) -> tuple[str, str]:
-    """Return the place of the first value that is not a number, or else of the first text; and the value."""
+    """Return the place of the first value that is neither a number nor true or false, or else of the first text.
+
+    The second is the value.
+    """
     found = [(row, value.as_py()) for row, value in enumerate(values) if value.is_valid]
-    row, value = next(((row, value) for row, value in found if not is_number(value)), found[0])
+    words = [(row, value) for row, value in found if not is_number(value)]
+    row, value = next((one for one in words if str(one[1]).strip() not in BOOLEANS), (words or found)[0])
     shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
     return f"row {first_row + row + 1} contains {'the text ' if is_number(value) else ''}{shown}", str(value)
 

@@ -152,7 +152,7 @@ class Config:
 
     def _refused(self, key: str, value: str) -> InvalidError | ConfigError | None:
         try:
-            if key in CHOICES and not value.startswith("{"):
+            if key == "run.loggers" or (key in CHOICES and not value.startswith("{")):
                 with self.session(f"{key}={value}") as session:
                     session.check()
             else:
