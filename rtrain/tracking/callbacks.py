@@ -91,9 +91,10 @@ class CallbackThread:
     ) -> None:
         self._callbacks, self._run_of, self._manifest = list(callbacks), run, manifest
         self._stop, self._notice = stop, notice
-        state = load_position(run.folder, STATE)
-        self._position = end_of(run.folder) if state is None else state[0]
-        self._checkpoints = {record["name"] for record in manifest.checkpoints}
+        position, told = load_position(run.folder, STATE) or (end_of(run.folder), {})
+        self._position = position
+        saved = (record["name"] for record in manifest.checkpoints)
+        self._checkpoints = set(str(told["checkpoints"]).split("/") if "checkpoints" in told else saved)
         self._num_failed = len(_failed(manifest))
         self._error: TrainingError | None = None
         self._warned: set[int] = set()
@@ -104,6 +105,7 @@ class CallbackThread:
     def start(self) -> None:
         """Begin to call them."""
         if self._callbacks:
+            self._note_told()  # a run that is killed before the first report is read begins there when it is resumed
             self._thread.start()
         else:
             self._drained.set()
@@ -166,6 +168,7 @@ class CallbackThread:
         for record in [one for one in self._manifest.checkpoints if one["name"] not in self._checkpoints]:
             self._checkpoints.add(record["name"])
             yield "checkpoint", self._saved(record)
+            self._note_told()
         for number, why in _failed(self._manifest)[self._num_failed :]:
             self._num_failed += 1
             yield "attempt_failed", FailedAttempt(number=number, **_picked(why, ("kind", "message", "rank")))
@@ -180,7 +183,13 @@ class CallbackThread:
                 if any(name.startswith(EVALUATED) for name in event.metrics):
                     yield "evaluated", event
             self._position = position
-            save_position(self._run_of.folder, STATE, position, {})
+            self._note_told()
+
+    def _note_told(self) -> None:
+        """Store what the callbacks have been called for. No name of a folder has a slash."""
+        there = {record["name"] for record in list(self._manifest.checkpoints)}
+        told = {"checkpoints": "/".join(sorted(self._checkpoints & there))}
+        save_position(self._run_of.folder, STATE, self._position, told)
 
     def _saved(self, record: Mapping[str, Any]) -> SavedCheckpoint:
         folder = checkpoints_dir(self._run_of.folder) / record["name"]

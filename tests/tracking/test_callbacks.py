@@ -129,6 +129,23 @@ def test_steps_that_a_killed_run_does_again_are_not_told_again(manifest, tmp_pat
     assert [event.step for event in callback.told] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("had_callbacks", [True, False])
+def test_a_run_killed_before_its_callbacks_were_called_has_them_called_for_all_of_it(manifest, tmp_path, had_callbacks):
+    release = threading.Event()
+    if had_callbacks:
+        thread_of(Recording(release), manifest, tmp_path)  # hangs, until the process is killed
+    log = EventLog(events_file(tmp_path))
+    for step in (1, 2):
+        log.append(Event.at(0.0, step=step, epoch=1, metrics={"loss": 1.0}))
+    log.close()
+    manifest.checkpoints.append({"name": "step-2", "step": 2})
+    callback = Recording()
+    for _ in range(2):  # the second resumption has nothing new
+        thread_of(callback, manifest, tmp_path).drain(60, lambda: False)
+    release.set()
+    assert [one.step for one in callback.told] == ([1, 2, 2] if had_callbacks else [])
+
+
 @pytest.mark.parametrize("error", RAISED)
 @pytest.mark.parametrize("method", ["started", "event", "evaluated", "checkpoint"])
 def test_an_exception_ends_the_run_with_its_place(method, error, capfd):
@@ -225,6 +242,9 @@ class Recording(rtrain.Callback):
 
     def event(self, event):
         self.told.append(event)
+
+    def checkpoint(self, checkpoint):
+        self.told.append(checkpoint)
 
     def started(self, run):
         if self._hangs is not None:
