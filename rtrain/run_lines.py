@@ -24,6 +24,8 @@ LOSSES = ("logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entro
 """Names of losses in libraries whose loss may be one of them."""
 SAME = 1e-6
 """Largest share by which two numbers differ that are one."""
+MAX_OTHERS = 3
+"""Runs that are named."""
 ROUNDS = "num_boost_round"
 """The key of trainers whose epochs and steps are rounds."""
 
@@ -242,7 +244,15 @@ def files_text(files: Mapping[str, Any], run_dir: Path | None = None) -> str:
         run_dir: The run that has copies of them, if it does.
     """
     copies = f"; copies in {shown(run_dir / COPIES)}" if run_dir is not None and files.get("copies") == COPIES else ""
-    return f"{printable(names_text(files))} in {printable(str(files['folder']))}{copies}"
+    others = f"; may be {others_text(files)}" if files.get("may_be_of") else ""
+    return f"{printable(names_text(files))} in {printable(str(files['folder']))}{copies}{others}"
+
+
+def others_text(files: Mapping[str, Any]) -> str:
+    """Return which other runs may have written the files of a manifest."""
+    runs = files["may_be_of"]
+    more = f" and {len(runs) - MAX_OTHERS} more" if len(runs) > MAX_OTHERS else ""
+    return f"from {printable(', '.join(runs[:MAX_OTHERS]))}{more}, which trained at the same time"
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

@@ -120,7 +120,8 @@ class Manifest:
     ``checkpoint``, ``step``, and ``changes``, the values that it tries from then on."""
     files: dict[str, Any] = field(default_factory=dict)
     """What a custom train loop left in the current folder when the run was last trained: ``folder``, and the paths of
-    ``new`` files and of those that were ``replaced``; 200 of each at most; and where ``copies`` are."""
+    ``new`` files and of those that were ``replaced``; 200 of each at most; where ``copies`` are; and the runs that the
+    files ``may_be_of``, as they trained at the same time."""
 
     @property
     def lacks_copy(self) -> bool:

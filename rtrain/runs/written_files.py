@@ -1,6 +1,6 @@
-"""Which files a train loop leaves in the current folder, and their copies in the run directory.
+"""Which files appear or change in the current folder while a train loop runs, and their copies in the run directory.
 
-Those are files that were not there before, or have changed.
+No file says which process has written it: those that can't be the loop's are left out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from rtrain.runs.filesystem.open_files import file_id, written_by_others
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 
 MAX_LOOKED_AT = 5_000
@@ -28,6 +29,10 @@ MAX_SHOWN = 6
 NOT_WRITTEN_BY_LOOPS = frozenset({"__pycache__", "node_modules", "venv", "site-packages"})
 OF_RUNS = (MANIFEST, "sweep.json", "pyvenv.cfg")
 """Files by which folders are known that a loop does not write: runs, sweeps and virtual environments."""
+SOURCES = frozenset({".py", ".pyi", ".pyx", ".ipynb", ".sh"})
+"""Ends the names of files of code: one that changes while a loop runs is edited. A loop may write new ones."""
+CONFIG_FOLDERS = frozenset({"configs", "config", "conf"})
+CONFIGS = frozenset({".yaml", ".yml"})
 
 Stamp = tuple[int, int, int]
 """Time, size and number of a file."""
@@ -73,21 +78,31 @@ class WrittenFiles:
 
 
 @contextmanager
-def written_files() -> Iterator[WrittenFiles]:
+def written_files(config: Path | None = None) -> Iterator[WrittenFiles]:
     """Yield what is filled in when the block ends: the files that were written in the current folder meanwhile.
 
-    Whatever process has written them. Hidden ones, run directories, virtual environments and what Python caches are
-    left out.
+    Left out are hidden files, run directories, virtual environments, what Python caches, code and configs that were
+    edited, and files that this command's output goes to or that another process was writing when the block began.
+
+    Args:
+        config: The config of the run.
     """
     found = WrittenFiles(Path.cwd())
     before, skipped = _stamps(found.folder)
+    others = written_by_others(found.folder)
     try:
         yield found
     finally:
-        after, _ = _stamps(found.folder)
-        new = after.keys() - before.keys()
-        found.new += sorted(name for name in new if skipped.isdisjoint(PurePosixPath(name).parents))
-        found.replaced += sorted(name for name in after.keys() & before.keys() if after[name] != before[name])
+        after = {name: one for name, one in _stamps(found.folder)[0].items() if one != before.get(name)}
+        left_out = others if config is None else {*others, file_id(config)}  # which an editor replaces by a new file
+        own = sorted(name for name in after if file_id(found.folder / name) not in left_out)
+        found.new += [one for one in own if one not in before and skipped.isdisjoint(PurePosixPath(one).parents)]
+        found.replaced += [one for one in own if one in before and not _is_edited(PurePosixPath(one))]
+
+
+def _is_edited(path: PurePosixPath) -> bool:
+    """Return whether a file that has changed is one that users write: code, or an option of a config group."""
+    return path.suffix in SOURCES or (path.suffix in CONFIGS and not CONFIG_FOLDERS.isdisjoint(path.parts))
 
 
 def names_text(facts: Mapping[str, Sequence[str]]) -> str:

@@ -9,6 +9,7 @@ from rtrain.config.trials import Trials
 from rtrain.run_lines import files_text, is_own_loop
 from rtrain.runs.written_files import written_files
 from rtrain.sweeps.observer import SweepObserver
+from rtrain.training.left_files import OWN_FOLDER
 
 
 @contextmanager
@@ -17,10 +18,10 @@ def files_reported(trials: Trials, observer: SweepObserver) -> Iterator[None]:
     if not is_own_loop(trials.probe.resolved["trainer"]):
         yield
         return
-    with written_files() as files:
+    with written_files(trials.probe.config_path) as files:
         yield
     if files:
         observer.notice(
-            f"the trials have left {files_text(files.facts())}; files of the same name were overwritten. For a "
-            "separate folder per trial, set in the loop's config ${hydra:runtime.output_dir}/files"
+            f"the trials have left {files_text(files.facts())}; files of the same name were overwritten. "
+            f"For a separate folder per trial, {OWN_FOLDER}"
         )

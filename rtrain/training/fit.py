@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from rtrain.config.files.locations import shown
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.process.interrupts import telling_of_signals
-from rtrain.run_lines import is_own_loop
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import read_manifest
@@ -21,8 +20,8 @@ from rtrain.runs.observer import Observer
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_signed_by_this_account
-from rtrain.runs.written_files import COPIES, MAX_COPIED_BYTES, WrittenFiles, written_files
 from rtrain.schemas import schemas
+from rtrain.training.left_files import files_noted
 from rtrain.training.preparation import Prepared, prepared
 from rtrain.training.recording import is_shown_directly, recorded
 from rtrain.training.resuming import Resumption, find_resumption
@@ -99,7 +98,7 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
         if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
             for text in ready.job.notices:
                 recorder.observer.notice(text)
-        with _noting_files(ready, recorder):
+        with files_noted(ready, recorder):
             _run_workers(ready, recorder)
     return Run.load(run_dir)
 
@@ -107,38 +106,6 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
 def _telling_of_signals(ready: Prepared, recorder: Recorder) -> AbstractContextManager[None]:
     """Say that a signal was heard, where it is to end this run and not a sweep."""
     return nullcontext() if ready.composed.sweep else telling_of_signals(ready.stop, recorder.observer.notice)
-
-
-@contextmanager
-def _noting_files(ready: Prepared, recorder: Recorder) -> Iterator[None]:
-    """Note and copy the files that a loop of the user's leaves in the current folder; of all trials, the sweep does."""
-    if not is_own_loop(ready.composed.resolved["trainer"]) or ready.composed.sweep:
-        yield
-        return
-    files = None
-    try:
-        with written_files() as files:
-            yield
-    finally:
-        if files:
-            recorder.manifest.files = files.facts()
-            if ready.stop.num_signals < 2:
-                _copy_files(files, recorder)
-
-
-def _copy_files(files: WrittenFiles, recorder: Recorder) -> None:
-    """Copy the files into the run directory, and say what is missing there."""
-    try:
-        left_out = files.copy_into(recorder.run_dir)
-    except OSError as error:
-        recorder.observer.notice(f"files in {files.folder} could not be copied into the run: {error}")
-        return
-    recorder.manifest.files["copies"] = COPIES
-    if left_out:
-        recorder.observer.notice(
-            f"not copied into the run, since copies are limited to {MAX_COPIED_BYTES >> 30} GiB in total: "
-            f"{', '.join(left_out)}"
-        )
 
 
 def _run_workers(ready: Prepared, recorder: Recorder) -> None:

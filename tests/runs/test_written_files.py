@@ -1,7 +1,9 @@
 """Files that are written in the current folder while a block runs."""
 
 import os
-from contextlib import suppress
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -50,6 +52,62 @@ def test_what_others_write_is_left_out(folder, name):
     with written_files() as found:
         put(folder, name, "runs/events.of.tensorboard")
     assert found.new == ["runs/events.of.tensorboard"]
+
+
+EDITED = ["train.py", "nets/layers.py", "try.ipynb", "run.sh", "train.yaml", "configs/optimizer/adam.yml"]
+RESULTS = ["made.py", "metrics.yaml", "metrics.json", "configs/result.csv"]
+
+
+@pytest.mark.parametrize("editor", ["write", "rename"])
+def test_code_and_configs_that_are_edited_meanwhile_are_not_results(folder, editor):
+    put(folder, *EDITED, *RESULTS[1:])
+    with written_files(folder / "train.yaml") as found:
+        for name in (*EDITED, *RESULTS):
+            path = folder / (f"{name}~" if editor == "rename" else name)
+            path.write_text("edited")
+            path.replace(folder / name)
+    assert (found.new, found.replaced) == (RESULTS[:1], sorted(RESULTS[1:]))
+
+
+@contextmanager
+def stream_into(path, number):
+    """Have a standard stream go to a file, as a shell does."""
+    kept = os.dup(number)
+    with path.open("a") as file:
+        os.dup2(file.fileno(), number)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_file_that_the_output_goes_to_is_not_a_result(folder, number, capfd):
+    with stream_into(folder / "A.log", number), written_files() as found:
+        os.write(number, b"epoch 1")
+        put(folder, "model.pt")
+    assert (found.new, found.replaced) == (["model.pt"], [])
+    assert (folder / "A.log").read_text() == "epoch 1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what files other processes have open")
+def test_a_file_that_another_process_was_writing_is_not_a_result(folder):
+    put(folder, "read.csv")
+    with (folder / "server.log").open("w") as log, (folder / "read.csv").open() as read:
+        other = subprocess.Popen(
+            [sys.executable, "-c", "print(input(), flush=True)"], stdin=subprocess.PIPE, stdout=log
+        )
+        reader = subprocess.Popen(
+            ["cat", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=[read.fileno()]
+        )
+    with written_files() as found:
+        other.communicate(b"served\n")
+        put(folder, "model.pt")
+        (folder / "read.csv").write_text("rows of the loop")
+    reader.communicate()
+    assert (folder / "server.log").read_text() == "served\n"
+    assert (found.new, found.replaced) == (["model.pt"], ["read.csv"])
 
 
 def test_a_manifest_of_the_users_own_does_not_hide_the_folder(folder):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -112,6 +114,45 @@ def test_a_copy_that_fails_is_told_and_the_run_succeeds(project, monkeypatch, ca
     text = capsys.readouterr()
     assert "could not be copied into the run: [Errno 28] No space left on device" in text.err
     assert "copies in" not in text.out
+
+
+PAIR = """
+import pathlib
+import time
+
+import ray.train
+
+
+def train(config):
+    own, other = (pathlib.Path(f"runs/{name}.mark") for name in (config["name"], config["other"]))
+    own.touch()
+    while not other.exists():  # both train now
+        time.sleep(0.02)
+    pathlib.Path("model.pt").write_text(config["name"])
+    ray.train.report({"loss": 1.0})
+"""
+
+
+def pair_config(name, other):
+    loop = f"{{train_loop: 'pair:train', type: torch, train_loop_config: {{name: {name}, other: {other}}}}}"
+    return f"trainer: {loop}\nscaling: {{num_workers: 0}}\n"
+
+
+def test_runs_that_train_side_by_side_do_not_claim_each_others_files(project):
+    (project / "pair.py").write_text(PAIR)
+    (project / "runs").mkdir()
+    for name, other in ("ab", "ba"):
+        (project / f"{name}.yaml").write_text(pair_config(name, other))
+    words = [sys.executable, "-m", "rtrain", "fit"]
+    started = [subprocess.Popen([*words, f"{name}.yaml"], stderr=subprocess.PIPE, text=True) for name in "ab"]
+    said = [" ".join(one.communicate(timeout=120)[1].split()) for one in started]
+    runs = {run.manifest.run_name: run for run in rtrain.runs()}
+    for text, (name, other) in zip(said, ("ab", "ba"), strict=True):
+        assert runs[name].manifest.files["may_be_of"] == [f"runs/{other}/{runs[other].path.name}"]
+        assert f"may be from runs/{other}/{runs[other].path.name}, which trained at the same time" in text
+        assert "${hydra:runtime.output_dir}" in text
+    alone = rtrain.fit("loop.yaml")
+    assert "may_be_of" not in alone.manifest.files
 
 
 def test_a_sweep_says_that_trials_replace_each_others_files(project, capsys):
