@@ -67,7 +67,8 @@ class LoopControl:
         if reason:
             limits = {key for key, _ in self._lengths}  # of a loop of the user's, not those of declared models
             done = {key: count for key, count in self.progress.done.items() if key in limits or key not in LENGTHS}
-            tell_over(self._worker, reason, self.signal, done)
+            goals = self.goals.longer(self.progress.metrics)
+            tell_over(self._worker, reason, done, [*goals, *(self.signal.longer if reason == TIME_LIMIT else [])])
         return reason
 
     def saves_at_end(self, reason: str) -> bool:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import LENGTHS
-from rtrain.trainers.loops.stopping import TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 
-def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, int]) -> None:
+def tell_over(worker: Worker, reason: str, done: Mapping[str, int], lifted: Sequence[str]) -> None:
     """Tell the user that nothing is left to train; on rank 0.
 
     Args:
         worker: Of the resumed run.
         reason: Why it had ended, in a few words.
-        stop: Knows the limits of the time.
         done: What the run has done, by the key of the trainer, e.g. ``early_stopping.patience``, that limits it.
+        lifted: The overrides that lift other limits which it has reached: of the time, and of metrics.
     """
     limits = {key: _value(worker.conf, key) for key in done}
     reached = {key: limit for key, limit in limits.items() if limit is not None and done[key] >= limit}
     lengths = [f"trainer.{key}={reached[key]} ({done[key]:,} done)" for key in LENGTHS if key in reached]
     why = " and ".join([*lengths, *([reason] if reason and reason not in LENGTHS else [])]) or "fit was called"
-    longer = [f"trainer.{key}={done[key] + limit}" for key, limit in reached.items()]
-    if reason == TIME_LIMIT:
-        longer += stop.longer
+    longer = [*(f"trainer.{key}={done[key] + limit}" for key, limit in reached.items()), *lifted]
     worker.notice(f"nothing is left to train: {why}. {_how_to_extend(worker, longer, is_long=bool(lengths))}")
 
 

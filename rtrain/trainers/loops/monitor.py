@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,18 +76,35 @@ class StopConditions:
 
     def reached(self, metrics: Mapping[str, float]) -> str:
         """Return why the newest metrics end the run, or an empty string; the same on every rank that has the same."""
+        for name, target in self._targets_reached(metrics):
+            return f"{name} reached its target of {target:g}"
+        for name, value in self._out_of_bounds(metrics):
+            return f"{name} left its bounds with {value:g}"
+        return ""
+
+    def longer(self, metrics: Mapping[str, float]) -> list[str]:
+        """Return the overrides with which a run does not end for these metrics; of NaN, none has a bound that holds."""
+        targets = [f"{name}: null" for name, _ in self._targets_reached(metrics)]
+        bounds = []
+        for name, value in self._out_of_bounds(metrics):
+            least = self._conf.bounds[name].min
+            side = "min" if least is not None and value < least else "max"
+            bounds += [] if math.isnan(value) else [f"{name}: {{{side}: {value!r}}}"]
+        found = {"run.stop.target": targets, "run.stop.bounds": bounds}
+        return [f"{key}={{{', '.join(parts)}}}" for key, parts in found.items() if parts]
+
+    def _targets_reached(self, metrics: Mapping[str, float]) -> Iterator[tuple[str, float]]:
         for name, target in self._conf.targets.items():
             value = metrics.get(name)
-            if value is not None and (value == target or self._monitor(name).improves(value, target)):
-                return f"{name} reached its target of {target:g}"
+            monitor = Monitor(name, self._directions.of(name))
+            if value is not None and (value == target or monitor.improves(value, target)):
+                yield name, target
+
+    def _out_of_bounds(self, metrics: Mapping[str, float]) -> Iterator[tuple[str, float]]:
         for name, bounds in self._conf.bounds.items():
             value = metrics.get(name)
             if value is not None and not bounds.hold(value):
-                return f"{name} left its bounds with {value:g}"
-        return ""
-
-    def _monitor(self, name: str) -> Monitor:
-        return Monitor(name, self._directions.of(name))
+                yield name, float(value)
 
 
 def goal_names(conf: StopConf) -> dict[str, str]:

@@ -158,6 +158,17 @@ def test_a_value_that_nothing_like_it_can_be_leads_to_a_sentence(words, said):
     assert said in refused(*words)
 
 
+@pytest.mark.parametrize("value", ["null", "off"])
+def test_null_for_a_mapping_takes_back_each_name_that_the_config_has(value, tmp_path):
+    path = tmp_path / "goals.yaml"
+    path.write_text("defaults: [mlp]\nrun: {stop: {target: {val/accuracy: 0.9, val/loss: 0.1}}}\n")
+    taken_back = shlex.quote("run.stop.target={val/accuracy: null, val/loss: null}")
+    assert refused(str(path), f"run.stop.target={value}").endswith(taken_back)
+    for other in ("run.stop.bounds", "scaling.resources_per_worker"):  # null takes none of their names back
+        assert "null}" not in refused(str(path), f"{other}={value}")
+    assert "null}" not in refused("mlp", f"run.stop.target={value}")
+
+
 @pytest.mark.parametrize(
     ("value", "shares"),
     [

@@ -48,7 +48,7 @@ class Values:
     """
 
     def __init__(self, request: Request, keys: Keys, check: Check) -> None:
-        self._request, self._confs, self._check = request, keys.confs, check
+        self._request, self._confs, self._check, self._known = request, keys.confs, check, keys.known
         self._targets = dict(keys.targets)
 
     def corrected(self, key: str, place: CliWord) -> str | None:
@@ -208,6 +208,8 @@ class Values:
         if conf is not None:
             yield from _for_section(conf, shown, value)
             return
+        if value in OFF and (names := self._taken_back(key)):
+            yield f"{shown}={{{', '.join(f'{name}: null' for name in names)}}}"
         if homes_of(dict(self._confs).get("trainer"), key) and (named := self._class_for(key, value)) is not None:
             yield f"{shown}={{_target_: {named}}}"
         section, _, name = shown.rpartition(".")
@@ -225,6 +227,14 @@ class Values:
         unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
         meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
+
+    def _taken_back(self, key: str) -> list[str]:
+        """Return the names that the config has in the mapping at ``key``, if null takes one of them back."""
+        section, _, name = key.rpartition(".")
+        hint = kinds_of(dict(self._confs).get(section), name)[0]
+        if get_origin(hint) is not dict or type(None) not in get_args(get_args(hint)[1]):
+            return []
+        return [one.removeprefix(f"{key}.") for one in self._known if one.startswith(f"{key}.")]
 
 
 def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
