@@ -54,26 +54,27 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
     known = _directions(probe)
     if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
-        check_reported(metrics, reported())  # a name that is wrong has no direction
+        check_reported(metrics, reported(), probe.conf.trainer)  # a name that is wrong has no direction
     return [
         Objective(metric=metric, mode=known.needed(metric, "sweep.mode") if mode == "auto" else mode)
         for metric, mode in zip(metrics, modes, strict=False)
     ]
 
 
-def check_reported(metrics: Iterable[str], reported: Sequence[str] | None) -> None:
+def check_reported(metrics: Iterable[str], reported: Sequence[str] | None, trainer: Any) -> None:
     """Refuse to look for a metric that trials won't report.
 
     Args:
         metrics: What a sweep looks for.
         reported: What they report; None: only they themselves know.
+        trainer: The trainer's conf.
 
     Raises:
         ConfigError: Names the metric, and those that there are.
     """
     for name in metrics:
         if reported is not None and name not in reported:
-            raise not_reported("sweep.metric", name, reported, "the trials report")
+            raise not_reported("sweep.metric", name, reported, trainer, "the trials report")
 
 
 def _is_adaptive(conf: SweepConf) -> bool:

@@ -300,7 +300,7 @@ class Checks:
         if job.dataset is not None:
             self.trained.check(composed, job.dataset.info)
         if self.goals:
-            check_reported([goal.metric for goal in self.goals], plugin.reports(job))
+            check_reported([goal.metric for goal in self.goals], plugin.reports(job), job.conf.trainer)
         for text in (*composed.notices, *job.notices):
             if text not in self._told:
                 self._told.add(text)

@@ -323,7 +323,7 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
     known = judged_metrics(conf.evaluate_split, info, more)
     for key, name in metrics_named(job.conf.run, conf):
         if name not in known:
-            raise not_reported(key, name, known)
+            raise not_reported(key, name, known, conf)
     if conf.global_batch_size is not None and conf.global_batch_size < workers:
         raise ConfigError(
             f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."

@@ -67,15 +67,20 @@ def nearest_metric(name: str, reported: Sequence[str]) -> str | None:
     return closest(name, reported) if near is None else ends[near]
 
 
-def not_reported(key: str, name: str, reported: Sequence[str], who: str = "this run reports") -> ConfigError:
+def not_reported(
+    key: str, name: str, reported: Sequence[str], trainer: Any, who: str = "this run reports"
+) -> ConfigError:
     """Return the error for a key that names a metric which nothing reports, with the one that it means.
 
     Args:
         key: Of the config.
         name: What it names.
         reported: The metrics that there are, the likeliest first.
+        trainer: The trainer's conf. Its callbacks may log any other metric.
         who: Reports them.
     """
+    if getattr(trainer, "callbacks", None):
+        who = f"apart from what trainer.callbacks log, which is recorded and decides nothing, {who}"
     near = nearest_metric(name, reported)
     hint = None if near is None else to_try(f"{key}={near}") if key.endswith(VALUES) else did_you_mean(near)
     if hint is None and reported:

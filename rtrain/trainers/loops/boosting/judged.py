@@ -40,7 +40,7 @@ def check_named(job: Job, plugin: TrainerPlugin) -> None:
         return
     for key, name in named:
         if name not in reported:
-            raise not_reported(key, name, reported)
+            raise not_reported(key, name, reported, conf)
     check_modes(best, conf, plugin.directions(conf, job.builder), next(iter(reported), None))
 
 

@@ -319,7 +319,7 @@ class Rounds:
         decides = "trainer.early_stopping.monitor" if of_stopping else "run.checkpoint.best.monitor"
         for name, key in {**goal_names(stop), str(monitor.name): decides}.items():
             if name not in there:
-                wrong = not_reported(key, name, [*own, *there])
+                wrong = not_reported(key, name, [*own, *there], self._conf)
                 raise TrainingError(wrong.message, wrong.hint)
         if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping is not None):
             directions.needed(str(monitor.name), "run.checkpoint.best.mode")

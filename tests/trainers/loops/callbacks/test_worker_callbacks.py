@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 import rtrain
+from rtrain.cli.app import run as command
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.run import Run
 
@@ -240,3 +241,23 @@ def test_what_is_no_callback_is_refused_before_anything_is_written(trainer, node
     assert caught.value.message.startswith("trainer.callbacks.0")
     assert WRONG[node] in f"{caught.value.message} {caught.value.hint}"
     assert not Path("runs").exists()
+
+
+DECIDING = {
+    "run.checkpoint.best.monitor": ["run.checkpoint.best={monitor: own/number, mode: max}"],
+    "trainer.early_stopping.monitor": ["trainer.early_stopping={monitor: own/number, mode: max, patience: 1}"],
+    "run.stop.target": ["run.stop.target={own/number: 1}"],
+    "run.stop.bounds": ["run.stop.bounds={own/number: {min: 1}}"],
+    "sweep.metric": ["sweep.metric=own/number", "sweep.mode=max", "seed=1,2", "--multirun"],
+}
+
+
+@pytest.mark.parametrize("key", list(DECIDING))
+@pytest.mark.parametrize("trainer", ["torch", "xgboost"])
+def test_a_metric_of_callbacks_decides_nothing_and_the_error_says_so(trainer, key, capsys):
+    config, own = TRAINERS[trainer]
+    for callback, is_said in ((WORD, True), ("run.notes=none", False)):
+        assert command(["fit", config, "num_workers=0", *own, LENGTHS[trainer], callback, *DECIDING[key]]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"{key}:" in said
+        assert ("what trainer.callbacks log, which is recorded and decides nothing" in said) == is_said
