@@ -31,6 +31,9 @@ _KINDS: dict[str, tuple[type, str]] = {
 }
 """What JSON has for the types of a manifest's fields."""
 
+SECTIONS = ("trainer", "dataset", "datasets", "scaling")
+"""Of a recorded config, which may be null."""
+
 
 def utc_now() -> str:
     """Return the time as UTC, ISO 8601."""
@@ -227,8 +230,7 @@ def check_places(stored: Mapping[str, Any]) -> None:
     for key in ("config", "host"):
         if not isinstance(stored.get(key, {}), Mapping):
             raise TypeError(f"{key} is not a mapping")
-    if not isinstance(stored.get("config", {}).get("run", {}), Mapping):
-        raise TypeError("config.run is not a mapping")
+    _check_sections(stored.get("config", {}))
     _check_copy(stored.get("storage"))
     best = stored.get("best_checkpoint")
     records = stored.get("checkpoints", [])
@@ -240,6 +242,21 @@ def check_places(stored: Mapping[str, Any]) -> None:
         raise ValueError(f"run_id {stored['run_id']!r} is not the name of a folder")
     for record in records:
         check_files(record.get("files", {}))
+        for key in ("step", "epoch"):
+            if not isinstance(record.get(key, 0), int):
+                raise TypeError(f"the {key} of the checkpoint {record['name']} is not a whole number")
+
+
+def _check_sections(config: Mapping[str, Any]) -> None:
+    """Check the sections that are read, as far as a config has them: an old one may lack some."""
+    if not isinstance(config.get("run", {}), Mapping):
+        raise TypeError("config.run is not a mapping")
+    for name in SECTIONS:
+        section = config.get(name)
+        if not isinstance(section, Mapping | None):
+            raise TypeError(f"config.{name} is not a mapping")
+        if section and not isinstance(section.get("type", ""), str):
+            raise TypeError(f"config.{name}.type is not text")
 
 
 def _check_texts(stored: Mapping[str, Any]) -> None:

@@ -203,7 +203,10 @@ def _lengths(resumption: Resumption) -> list[str]:
 
 def _passed(resumption: Resumption) -> dict[str, int]:
     """Return the limits of now that the newest checkpoint is beyond, with what it has done."""
-    done = {key: max((one[name] for one in resumption.manifest.checkpoints), default=0) for key, name in COUNTS.items()}
+    done = {
+        key: max((one.get(name, 0) for one in resumption.manifest.checkpoints), default=0)
+        for key, name in COUNTS.items()
+    }
     limits = {key: resumption.changed[key][1] for key in COUNTS if key in resumption.changed}
     return {key: done[key] for key, limit in limits.items() if isinstance(limit, int) and limit < done[key]}
 
@@ -283,12 +286,13 @@ def _unfinished(composed: Composed) -> Iterator[Resumption]:
         except RtrainError:  # an unreadable run can't be resumed
             continue
     for twin in in_store(composed.conf.run):
+        run_dir = _home(composed) / twin.run_id
         try:
-            run_dir, manifest = _home(composed) / twin.run_id, manifest_of(twin.manifest)
-        except (TypeError, ValueError, KeyError):  # nor can one there
+            stored = _resumption(run_dir, manifest_of(twin.manifest), composed)
+        except (TypeError, ValueError, KeyError, RtrainError):  # nor can one there
             continue
         if twin.run_id not in found or is_ahead(twin, run_dir):
-            found[twin.run_id] = _resumption(run_dir, manifest, composed)
+            found[twin.run_id] = stored
         found[twin.run_id] = replace(found[twin.run_id], twin=twin)
     ordered = sorted(found.values(), key=lambda one: one.manifest.started_at, reverse=True)
     yield from (one for one in ordered if one.manifest.status != Status.SUCCEEDED)
@@ -307,6 +311,9 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 
 
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
+    if "type" not in (manifest.config.get("trainer") or {}):
+        again = f"To train it again: rtrain fit {quote(shown(run_dir / CONFIG_NAME))}"
+        raise ConfigError(f"{run_dir / FILE_NAME} is damaged: config.trainer.type is missing.", again)
     found = dict(differences(_by_new_names(manifest.config), _by_new_names(composed.resolved)))
     changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
@@ -317,7 +324,7 @@ def _by_new_names(config: Mapping[str, Any]) -> dict[str, Any]:
     found = by_new_names(RtrainConf, with_names_of_now(config))
     for section, kinds in (("trainer", trainers.confs()), ("dataset", datasets.confs())):
         keys = found.get(section)
-        if keys is not None and keys["type"] in kinds:  # its package may be gone
+        if keys is not None and keys.get("type") in kinds:  # its package may be gone
             found[section] = by_new_names(kinds[keys["type"]], keys)
     return found
 
