@@ -205,3 +205,13 @@ def test_a_home_of_no_account_is_a_name_as_in_a_shell(words, capsys, tmp_path, m
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert "home directory" not in said
+
+
+@pytest.mark.parametrize("package", [[], ["-p", "run"]])
+@pytest.mark.parametrize("value", ["${oc.env:NO_SUCH_VARIABLE}", "${vars.nothing}"])
+def test_a_reference_to_nothing_in_a_shown_config_names_its_key(capsys, tmp_path, monkeypatch, package, value):
+    monkeypatch.chdir(tmp_path)
+    assert run(["fit", "mlp", f"run.notes={value}", "--cfg", "job", "--resolve", *package]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: run.notes: refers to ")
+    assert "try:" not in told

@@ -136,9 +136,11 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
     name = (package or "").rpartition(".")[2]
     with hydra_config(cfg):
         if resolve:
-            _forget_missing(cfg)
-            with flag_override(cfg.hydra, "readonly", False):
-                OmegaConf.resolve(cfg.hydra)  # it refers to the job, which may not be shown
+            with _hydra_apart(cfg) if what == "job" else nullcontext():
+                _forget_missing(cfg)
+            if what != "job":
+                with flag_override(cfg.hydra, "readonly", False):
+                    OmegaConf.resolve(cfg.hydra)  # it refers to the job, which may not be shown
         part: Any = sanitized(cfg, what)
         if package not in (None, "_global_"):
             selected = OmegaConf.select(part, package)

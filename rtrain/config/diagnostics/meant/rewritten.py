@@ -161,7 +161,7 @@ def _in_brackets(value: str) -> str | None:
 
 
 def _names(value: str) -> Iterator[str]:
-    if number_in(value) is None and value[:1] not in ("[", "{") and "://" not in value and "%" not in value:
+    if number_in(value) is None and value[:1] not in ("[", "{", "$") and "://" not in value and "%" not in value:
         letters = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", value))
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("._-")
         if plain and plain != value:
