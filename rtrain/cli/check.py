@@ -12,8 +12,12 @@ from rtrain.process.terminal import say
 from rtrain.text.printable import printable
 
 if TYPE_CHECKING:
+    from rtrain.config.composed import Composed
     from rtrain.config.schema import ScalingConf
     from rtrain.config.session import Session
+    from rtrain.config.trials import Trials
+    from rtrain.runs.observer import Observer
+    from rtrain.trainers.base import Job
 
 MOST_COLUMNS = 10
 """Most columns whose missing values are counted in a line."""
@@ -35,7 +39,7 @@ def check(
     from rtrain.config.session import Session
     from rtrain.schemas import schemas
 
-    typed = ("rtrain", "check", config)
+    typed = ("rtrain", "check", config, *(["--multirun"] if multirun else []))
     with Session(config, with_short_names(overrides or []), schemas(), config_dir, typed=typed) as session:
         check_and_say(session, multirun=multirun, with_data=not no_data)
 
@@ -44,10 +48,13 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     """Check what a command asks for, and print what was found to be right."""
     from rtrain.displays.run import make_display
     from rtrain.run_lines import is_own_loop
-    from rtrain.training.checking import check_session
 
     with make_display() as display:
-        job = check_session(session, display, multirun=multirun, with_data=with_data)
+        trials = session.trials() if multirun else None
+        composed = session.check() if trials is None else trials.probe
+        for notice in composed.notices:
+            display.notice(notice)
+        job = _checked(composed, trials, display) if with_data else None
     if job is None:
         say("ok: the config is valid (its data was not read)")
         return
@@ -60,6 +67,17 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
         say(f"missing values: {_counts(info.num_missing)}")
     if wanted := _unchecked_resources(job.conf.scaling):
         say(f"not checked: whether the cluster has {wanted} for each worker")
+
+
+def _checked(composed: Composed, trials: Trials | None, observer: Observer) -> Job:
+    """Return the job that was found to be right; of a sweep, that of the first trial."""
+    from rtrain.training.checking import check_composed
+
+    if trials is None:
+        return check_composed(composed, observer)[0]
+    from rtrain.sweeps.checking import check_sweep
+
+    return check_sweep(trials, observer)
 
 
 def _unchecked_resources(scaling: ScalingConf) -> str:

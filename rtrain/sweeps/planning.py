@@ -254,6 +254,12 @@ def _refuse_other_config(trial: Trial, trials: Trials) -> None:
     )
 
 
+def check_resume(composed: Composed) -> None:
+    """Raise a ConfigError if a trial is to resume by itself."""
+    if composed.conf.run.resume != "never":
+        raise ConfigError("run.resume can't be set in a sweep: sweeps resume automatically.", "Leave it out.")
+
+
 class Checks:
     """What is asked of each trial before the first one starts; what trials share is asked once.
 
@@ -291,8 +297,7 @@ class Checks:
             ConfigError: It can't be trained, by its plugin's word, or on this cluster, or won't report what the sweep
             looks for.
         """
-        if composed.conf.run.resume != "never":
-            raise ConfigError("run.resume can't be set in a sweep: sweeps resume automatically.", "Leave it out.")
+        check_resume(composed)
         self._shared.prepare(composed)
         if not self._data.expect(composed):
             return

@@ -141,3 +141,38 @@ def test_code_that_only_training_can_try_is_told_of(trainer, own, capsys, monkey
     (tmp_path / "mine.yaml").write_text(f"scaling: {{num_workers: 0}}\ntrainer: {CONFIGS[trainer]}\n")
     assert run(["check", "mine.yaml"]) == 0, capsys.readouterr().err
     assert ("were not run" in capsys.readouterr().out) == own
+
+
+SWEEPS = {
+    "a metric that no trial reports": ["sweep.metric=val/foo"],
+    "a scheduler without a metric": ["sweep/scheduler=asha"],
+    "several metrics for one": [
+        "sweep=random",
+        "sweep.num_trials=2",
+        "sweep/scheduler=asha",
+        "sweep.metric=[val/loss,val/accuracy]",
+    ],
+    "modes without a metric": ["sweep.mode=min"],
+    "trials that resume": ["run.resume=auto"],
+    "a scheduler that pauses": ["sweep/scheduler=pbt", "sweep.metric=val/loss", "run.checkpoint.on_exit=false"],
+}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_what_a_sweep_refuses_is_found_without_training(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    words = ["mlp", "lr=0.1,0.2", "dataset.limit=60", "num_workers=0", *SWEEPS[name], "--multirun"]
+    told = []
+    for verb in ("check", "fit"):
+        assert run([verb, *words]) == 2
+        told.append(capsys.readouterr().err.partition("\n")[0])
+    assert told[0] == told[1]
+    assert not Path("runs").exists()
+
+
+def test_a_command_that_would_check_a_sweep_checks_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["check", "mlp", "lr=0.1,0.2", "--multirun", "sweep.metric=val/los"]) == 2
+    attempt = capsys.readouterr().err.splitlines()[-1].removeprefix("  try: rtrain ").split()
+    assert attempt == ["check", "mlp", "--multirun", "lr=0.1,0.2", "sweep.metric=val/loss"]
+    assert run(attempt) == 0

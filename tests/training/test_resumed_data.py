@@ -113,8 +113,8 @@ def test_what_the_model_depends_on_is_compared(name, may_differ):
 
 
 @pytest.mark.parametrize("name", ["mean", "std"])
-def test_where_rows_would_be_scaled_otherwise_their_key_is_named(name):
-    with pytest.raises(ConfigError, match=rf"{name} is another one, and dataset\.normalize"):
+def test_rows_that_would_be_scaled_otherwise_are_told(name):
+    with pytest.raises(ConfigError, match=rf"the {name} of the rows is another one, by which they are scaled"):
         resumption(fingerprint="g").check_data(dataclasses.replace(INFO, **{name: OTHERS[name]}), may_differ=True)
 
 
