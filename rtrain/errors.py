@@ -106,8 +106,13 @@ def quoted_traceback(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, without its middle if it is long; its type if it says nothing."""
-    return shortened(said_by(error).strip().partition("\n")[0]) or type(error).__name__
+    """Return the first line of what an error says, without its middle if it is long; its type if it says nothing.
+
+    A line that ends in a colon announces the next one, which is then part of it.
+    """
+    first, *others = said_by(error).strip().split("\n")
+    more = next((line.strip() for line in others if line.strip()), "") if first.rstrip().endswith(":") else ""
+    return shortened(f"{first.rstrip()} {more}" if more else first) or type(error).__name__
 
 
 class ConfigError(RtrainError):

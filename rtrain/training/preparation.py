@@ -249,9 +249,9 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         raise ConfigError(f"run.failure.nan_loss: the {trainer_name} trainer can't skip steps.", "Use raise, or stop.")
     if composed.conf.run.init_from is not None:
         weights = find_weights(composed.conf.run.init_from, trainer_name, plugin)
+        job.conf.run.init_from = str(weights)
         if not plugin.takes_any_checkpoint:
             plugin.check_init(job, read_about(weights))
-        job.conf.run.init_from = str(weights)
     with masked_streams(composed.redact), named_plugin(trainer_name, plugin):
         return replace(job, notices=(*job.notices, *plugin.notices(job))), plugin
 

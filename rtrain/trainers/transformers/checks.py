@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from rtrain.trainers.torch.process_settings import check_gpu
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.transformers.build import build_model, task_of
 from rtrain.trainers.transformers.callbacks import check_own
+from rtrain.trainers.transformers.checkpoint.whole_model import check_whole_model
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.tokens import open_tokenizer
 
@@ -49,7 +51,7 @@ def check_conf(job: Job) -> None:
         _check_lora(conf.lora)
     check_gpu(job.conf.scaling)
     check_own(conf.callbacks, job.builder)
-    _check_model(conf, info)
+    empty_model(conf, info)
 
 
 def _check_task(conf: Conf, info: DatasetInfo) -> None:
@@ -86,14 +88,20 @@ def _check_lora(lora: dict[str, Any]) -> None:
             raise ConfigError(f"{key}: LoraConfig has no '{name}'.", hint_about(Conf, key, lora[name], known))
 
 
-def _check_model(conf: Conf, info: DatasetInfo) -> None:
-    """Build the model without numbers; a tokenizer that is made of the rows comes later."""
+def empty_model(conf: Conf, info: DatasetInfo) -> Any:
+    """Return the model without numbers; a tokenizer that is made of the rows comes later.
+
+    Raises:
+        ConfigError: It can't be built; names the key.
+    """
+    if conf.model.pretrained is not None:
+        check_whole_model(Path(conf.model.pretrained))
     tokenizer = open_tokenizer(conf) if info.dtype == "object" else None
     if conf.task == "masked-lm" and tokenizer is not None and tokenizer.mask_token_id is None:
         raise ConfigError("trainer.tokenizer has no token to mask with.", to_try("trainer.task=causal-lm"))
     try:
         with torch.device("meta"):
-            build_model(conf, info, tokenizer, empty=True)
+            return build_model(conf, info, tokenizer, empty=True)[0]
     except (RuntimeError, ValueError, TypeError, ZeroDivisionError) as error:  # as its layers refuse their sizes
         message = f"trainer.model.config: the model can't be built: {type(error).__name__}: {first_line(error)}"
         raise ConfigError(message, raised_at(error)) from error

@@ -34,6 +34,7 @@ from rtrain.trainers.transformers.callbacks import CALLBACK_TYPES, OfTransformer
 from rtrain.trainers.transformers.checkpoint import adapted
 from rtrain.trainers.transformers.checkpoint.adapted import Adapted
 from rtrain.trainers.transformers.checkpoint.base import Base, read_base
+from rtrain.trainers.transformers.checkpoint.whole_model import MERGED
 from rtrain.trainers.transformers.inputs import Inputs
 from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
@@ -208,8 +209,8 @@ class TransformersLearner(Learner):
             if base is not None:
                 base.write(folder)
             if merged is not None:
-                merged.merge_and_unload().save_pretrained(folder / "merged")
-                self._write_tokenizer(folder / "merged")
+                merged.merge_and_unload().save_pretrained(folder / MERGED)
+                self._write_tokenizer(folder / MERGED)
             torch.save(training, folder / TRAINING)
 
         return write

@@ -9,6 +9,7 @@ from typing import Any
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
+from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.transformers import config
 
 ENDLESS = ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau")
@@ -40,6 +41,13 @@ class Plugin(EpochsPlugin):
 
         info = dataset_of(job, such_as="text")
         return reported_metrics(job.conf.trainer.evaluate_split, info)
+
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
+        """Compare its weights, too, with the model and its adapters."""
+        from rtrain.trainers.transformers.checkpoint.initial_weights import check_weights
+
+        super().check_init(job, wrote)
+        check_weights(job, wrote)
 
     def lacks_base(self, checkpoint: Path) -> bool:
         """Return whether the checkpoint names its base."""
