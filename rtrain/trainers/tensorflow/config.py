@@ -64,7 +64,8 @@ class Conf(TrainLoopConf, EpochsConf):
     """Metrics of each evaluation in addition to loss and accuracy or errors: name to a Keras metric by ``_target_``."""
 
     callbacks: list[Any] = field(default_factory=list)
-    """Keras callbacks, by ``_target_``; each worker has its own. Checkpoints do not contain their state."""
+    """Keras callbacks, by ``_target_``; each worker has its own. Checkpoints contain the numbers that they remember,
+    and not the weights that they keep."""
 
     deterministic: bool = True
     """Use deterministic operations, so that the same seed gives the same numbers."""
