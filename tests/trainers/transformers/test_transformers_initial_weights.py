@@ -132,7 +132,7 @@ def test_adapters_that_were_merged_in_python_are_a_pretrained_model(folder, tmp_
 def test_nothing_is_written_for_weights_that_do_not_fit(tmp_path):
     words = ["num_workers=0", "dataset.limit=40", "epochs=1", "trainer.model.config.hidden_size=16"]
     first = rtrain.fit("transformers", [*words, f"run.root_dir={tmp_path}/first"])
-    for more in ("trainer.model.config.intermediate_size=48", "trainer.lora={target_modules:[query]}"):
+    for more in ("trainer.model.config.intermediate_size=48", "trainer.lora={target_modules:[q_proj]}"):
         with pytest.raises(ConfigError, match=r"^run\.init_from"):
             rtrain.fit("transformers", [*words, more, f"run.root_dir={tmp_path}/next", f"run.init_from={first.path}"])
     assert not (tmp_path / "next").exists()
