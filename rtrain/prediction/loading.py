@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rtrain.datasets.base import DatasetInfo, objects
+from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, PredictionError
-from rtrain.prediction.opened_model import open_model
+from rtrain.prediction.given_rows import as_rows, columns_of
+from rtrain.prediction.opened_model import OpenedModel, open_model
 from rtrain.trainers.base import BASE
+from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
 
 FOLLOWED = ("trainer.predictor", BASE, "scaling.use_gpu")
@@ -28,6 +28,8 @@ class Checkpoint:
     info: DatasetInfo
     """The dataset of training: its classes and features."""
     predictor: Predictor
+    takes_missing: bool = True
+    """Whether NaN in its rows is a missing value; else it is refused, as ``rtrain predict`` does."""
 
     @property
     def model(self) -> Any:
@@ -51,41 +53,22 @@ class Checkpoint:
         """Return a prediction for each row.
 
         Args:
-            x: (rows, ...) prepared as the dataset of training gives them, as an array or nested lists; numbers of
-                another type become ``info.dtype``. Of a train loop of your own also a dict of arrays by column, as its
-                ``trainer.predictor`` takes them, or a table of pandas, polars or Arrow.
+            x: (rows, ...) prepared as the dataset of training gives them, but not standardized: this function does it.
+                An array or nested lists; numbers of another type become ``info.dtype``. Of a train loop of your own
+                also a dict of arrays by column, as its ``trainer.predictor`` takes them, or a table of pandas, polars
+                or Arrow.
 
         Returns:
             (rows, classes) probabilities, or (rows,) values. Of a loop, what its predictor returns, as arrays.
 
         Raises:
-            PredictionError: It is a table, and the model takes rows that are prepared.
+            PredictionError: It is a table, one row alone or texts, and the model takes rows that are prepared; or it
+                has NaN, and the model takes no missing values.
         """
-        columns, is_declared = _columns_of(x), not hasattr(self.predictor, "predict_columns")
-        if columns is not None and is_declared:
-            raise PredictionError(
-                "this model takes an array of prepared rows, not a table.",
-                "rtrain.predict(RUN, 'out.parquet', ['dataset.path=FILE']) prepares them as in training.",
-            )
-        rows: Any = x if columns is None else columns
-        return self.predictor.predict(_as_array(rows, self.info) if is_declared else rows)
-
-
-def _as_array(x: Any, info: DatasetInfo) -> Any:
-    """Return rows of numbers as an array of the type that a model was trained with; texts as they are, in an array."""
-    if info.dtype == "object" or info.original_sizes:
-        return objects(x) if isinstance(x, list | tuple) else x
-    rows = np.asarray(x)
-    is_number = np.dtype(info.dtype).kind == "f" and rows.dtype.kind in "biuf"
-    return rows.astype(info.dtype, copy=False) if is_number else rows
-
-
-def _columns_of(x: Any) -> dict[str, np.ndarray] | None:
-    """Return the columns of a table by name; None for anything else, and for columns without names."""
-    names = getattr(x, "column_names", None) or getattr(x, "columns", None)
-    if names is None or isinstance(x, Mapping) or not all(isinstance(one, str) for one in names):
-        return None
-    return {name: np.asarray(x[name]) for name in names}
+        if not hasattr(self.predictor, "predict_columns"):
+            return self.predictor.predict(as_rows(x, self.info, takes_missing=self.takes_missing))
+        columns: Any = columns_of(x)
+        return self.predictor.predict(x if columns is None else columns)
 
 
 def loaded(place: Path, words: Sequence[str], *, checkpoint: str, trust: bool) -> Checkpoint:
@@ -106,4 +89,11 @@ def loaded(place: Path, words: Sequence[str], *, checkpoint: str, trust: bool) -
         if key not in FOLLOWED:
             raise ConfigError(f"{word} has no effect: predict(x) gets its rows as an argument.", "Leave it out.")
     model = opened.model
-    return Checkpoint(model.trained.folder, model.trained.info, model.load())
+    return Checkpoint(model.trained.folder, model.trained.info, model.load(), _takes_missing(opened))
+
+
+def _takes_missing(opened: OpenedModel) -> bool:
+    """Return whether a model predicts rows with missing values: of networks, one that was trained on such rows."""
+    model, about = opened.model, opened.about
+    was_asked = about.encoding.get("on_missing") == "keep" or bool(model.trained.info.missing)
+    return was_asked or load_trainer(model.trainer_name, model.trained.conf).takes_missing

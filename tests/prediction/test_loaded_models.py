@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import rtrain
 from rtrain.errors import PredictionError
+from rtrain.prediction.given_rows import as_rows
 from rtrain.prediction.loading import Checkpoint
+from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.trainers.registry import confs
 
 SMALL = ("num_workers=0", "dataset.limit=120")
@@ -106,3 +111,79 @@ def test_code_without_a_model_says_what_there_is(tmp_path):
     checkpoint = Checkpoint(tmp_path, None, Mine())
     with pytest.raises(PredictionError, match="Mine predicts with this checkpoint and has no attribute 'model'"):
         _ = checkpoint.model
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    """Runs of several trainers on a table of numbers in units of their own, and the table."""
+    folder = tmp_path_factory.mktemp("houses")
+    rng = np.random.default_rng(0)
+    rows = [(size, rng.integers(1, 6), 1e4 * size, int(size > 90)) for size in rng.integers(40, 150, 90)]
+    lines = [",".join(map(str, row)) for row in rows]
+    (folder / "houses.csv").write_text("\n".join(["area,rooms,price,dear", *lines]) + "\n")
+    words = ["dataset=csv", f"dataset.path={folder}/houses.csv", "dataset.label=dear", "dataset.task=classification"]
+    more = {
+        "torch": ("mlp", "epochs=3"),
+        "jax": ("jax", "epochs=3", "trainer.model={_target_:rtrain.models.jax.MLP,num_classes:auto}"),
+        "sklearn": CONFIGS["sklearn"],
+        "xgboost": ("xgboost", "trainer.num_boost_round=4"),
+    }
+    return {
+        name: rtrain.load_checkpoint(
+            rtrain.fit(config, ["num_workers=0", *words, *own, f"run.root_dir={folder}/{name}"]).path
+        )
+        for name, (config, *own) in more.items()
+    }, folder / "houses.csv"
+
+
+def of_house(checkpoint, area=60.0, rooms=2.0, price=6e5):
+    values = {"area": area, "rooms": rooms, "price": price}
+    return [values[name] for name in checkpoint.info.feature_names]
+
+
+def test_rows_have_the_units_of_the_data(houses):
+    checkpoints, table = houses
+    for checkpoint in checkpoints.values():
+        expected = rtrain.predict(checkpoint.path, overrides=[f"dataset.path={table}"]).to_pandas()
+        x = pd.read_csv(table)[list(checkpoint.info.feature_names)].to_numpy()
+        np.testing.assert_allclose(checkpoint.predict(x)[:, 1], expected["probability_1"], rtol=1e-5)
+
+
+def test_what_is_no_array_of_rows_is_told_before_a_library_fails(houses):
+    for checkpoint in houses[0].values():
+        row = of_house(checkpoint)
+        frame = pd.DataFrame([row], columns=checkpoint.info.feature_names)
+        ways = {
+            "not a table": frame,
+            "not a dict of columns": {"area": [1.0]},
+            r"x has the shape \(3,\): this model takes rows, \(rows, 3\)": row,
+            r"x has the shape \(\)": 3.0,
+            "x contains texts: this model takes numbers": [[*row[:2], "a"]],
+            "x contains texts": np.array([[*row[:2], "a"]], object),
+            "x contains more than numbers": [[*row[:2], {}]],
+            "the rows of x differ in length": [row, row[:2]],
+        }
+        for said, x in ways.items():
+            with pytest.raises(PredictionError, match=said):
+                checkpoint.predict(x)
+        np.testing.assert_array_equal(checkpoint.predict(np.array([row], object)), checkpoint.predict([row]))
+
+
+def test_missing_values_are_refused_by_models_that_make_nan_of_them(houses):
+    for name, checkpoint in houses[0].items():
+        x = [of_house(checkpoint), of_house(checkpoint, rooms=np.nan)]
+        if checkpoint.takes_missing:
+            assert np.isfinite(checkpoint.predict(x)).all()
+            continue
+        assert name in ("torch", "jax")
+        with pytest.raises(PredictionError, match=r"^x\[1\] has no value \(NaN\) at 'rooms'"):
+            checkpoint.predict(x)
+        with pytest.raises(PredictionError, match="'rooms'"):
+            checkpoint.predict([[*x[0]], [None if value != value else value for value in x[1]]])
+
+
+def test_one_text_is_no_list_of_texts():
+    info = replace(UNKNOWN, dtype="object")
+    with pytest.raises(PredictionError, match="x is one text"):
+        as_rows("good", info, takes_missing=False)
+    assert as_rows(["good", "bad"], info, takes_missing=False).tolist() == ["good", "bad"]
