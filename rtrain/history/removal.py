@@ -15,7 +15,7 @@ from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.history.places import SWEEP, default_folders, find_places
 from rtrain.history.rows import Row
-from rtrain.runs.checkpoints import checkpoints_dir, remove_checkpoint
+from rtrain.runs.checkpoints import base_folders, checkpoints_dir, remove_checkpoint
 from rtrain.runs.events import FILE_NAME as EVENTS
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.leftovers import leftovers
@@ -76,6 +76,30 @@ def check_free(rows: Sequence[Row]) -> None:
                 raise ConfigError(
                     f"{shown(place)} is running: nothing was removed.", "Leave it out, or wait until it ends."
                 )
+
+
+def dependent_runs(rows: Sequence[Row]) -> Iterator[tuple[Path, Path]]:
+    """Yield each other run of the same roots whose adapters need a checkpoint of ``rows``, and that checkpoint.
+
+    Args:
+        rows: Runs and sweeps that are to be removed.
+    """
+    doomed = [row.path.resolve() for row in rows]
+    for place in find_places(list(dict.fromkeys(_root_of(row) for row in rows))):
+        run = Path(place.path)
+        if place.kind == "sweep" or any(run.resolve().is_relative_to(one) for one in doomed):
+            continue
+        bases = {base for one in sorted(checkpoints_dir(run).glob("[!.]*")) for base in base_folders(one)[:1]}
+        yield from ((run, base) for base in sorted(bases) if any(base.resolve().is_relative_to(one) for one in doomed))
+
+
+def _root_of(row: Row) -> Path:
+    """Return the ``run.root_dir`` of a run or a sweep, if its folder is still where it was; else the folder around it.
+
+    Of a folder that was moved, nothing says how far up runs are.
+    """
+    root = row.path.absolute().parent.parent
+    return root if root.name == Path(str(row.get("config.run.root_dir"))).name else row.path.absolute().parent
 
 
 def remove_run(folder: Path) -> None:

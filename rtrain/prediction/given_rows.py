@@ -33,7 +33,7 @@ def as_rows(x: Any, info: DatasetInfo, *, takes_missing: bool) -> Any:
         takes_missing: Whether the model takes NaN for a missing value.
 
     Raises:
-        PredictionError: It is no array of rows, or lacks values that the model needs.
+        PredictionError: It is not an array of rows, or lacks values that the model needs.
     """
     for what, is_it in (("a table", columns_of(x) is not None), ("a dict of columns", isinstance(x, Mapping))):
         if is_it:

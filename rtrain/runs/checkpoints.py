@@ -22,6 +22,8 @@ from rtrain.runs.signature import is_signed, sign
 from rtrain.text.printable import printable
 
 RECORD_NAME = "checkpoint.json"
+BASE_NAME = "base.json"
+"""Names the pretrained model that a checkpoint of adapters lacks."""
 SIGNS = {"max": 1, "min": -1, "newest": 0}
 """What a score is multiplied with, by its mode, for the best one to be the largest. ``newest`` is in older records."""
 PROBE_BYTES = 1 << 16
@@ -227,6 +229,32 @@ def read_state(checkpoint: Path, name: str) -> dict[str, Any]:
     if not isinstance(stored, dict):
         raise CheckpointError(f"{checkpoint / name} can't be read: it is not a mapping")
     return stored
+
+
+def base_folders(checkpoint: Path) -> tuple[Path, ...]:
+    """Return the folders in which the base of a checkpoint is looked for, in order.
+
+    There are none if the checkpoint holds its whole model, or names a model of the hub.
+    """
+    try:
+        stored = read_state(checkpoint, BASE_NAME)
+    except CheckpointError:  # there is none; or whoever compares it with its record finds what is wrong
+        return ()
+    folder, named = stored.get("folder"), stored.get("pretrained")
+    return tuple(Path(one) for one in (folder, named) if isinstance(one, str) and "\0" not in one) if folder else ()
+
+
+def missing_base(checkpoint: Path) -> Path | None:
+    """Return the folder of the base of a checkpoint, if it is gone, or may not be read; else None."""
+    places = base_folders(checkpoint)
+    return None if not places or any(map(_is_folder, places)) else places[0]
+
+
+def _is_folder(place: Path) -> bool:
+    try:
+        return place.is_dir()
+    except OSError:
+        return False
 
 
 def all_checkpoints(run_dir: Path) -> list[Path]:

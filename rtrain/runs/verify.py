@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.errors import CheckpointError, StrangeFileError
-from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, read_record
+from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, missing_base, read_record
 from rtrain.runs.events import damaged_lines, events_file, reaches_step
 from rtrain.runs.filesystem.files import sha256_of, sha256_of_text
 from rtrain.runs.filesystem.plain_files import read_text, strange_entries, strange_files
@@ -198,10 +198,18 @@ def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:
         yield _whole_folder(folder, "extra", "complete, but not in the manifest")
     elif listed != record:
         yield _whole_folder(folder, "damaged", "its record differs from the manifest's")
+    yield from _missing_base(folder)
     known = {*record["files"], RECORD_NAME}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.relative_to(folder).as_posix() not in known:
             yield Finding(folder, path, "extra")
+
+
+def _missing_base(checkpoint: Path) -> Iterator[Finding]:
+    """Find that the pretrained model below the adapters of a checkpoint is gone."""
+    if (place := missing_base(checkpoint)) is not None:
+        needs = "the pretrained model of its adapters; if it is elsewhere: trainer.model.pretrained=NEW_PLACE"
+        yield Finding(checkpoint, place, "missing", f"{checkpoint.name} needs it, {needs}")
 
 
 def _whole_folder(folder: Path, problem: str, detail: str = "") -> Finding:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from made_runs import add_checkpoint, make_run, make_sweep
 
+from rtrain.cli.app import run as rtrain
 from rtrain.errors import ConfigError, StrangeFileError
 from rtrain.history.index import list_rows, read_row
 from rtrain.history.removal import (
     check_free,
+    dependent_runs,
     find_leftovers,
     remove_checkpoints,
     remove_leftover,
@@ -147,3 +150,18 @@ def test_leftovers_of_a_run_that_goes_on_are_left_alone(left):
         for one in found:
             remove_leftover(one)
         assert (left["run"] / ".manifest.json.12-ab12cd.tmp").exists()
+
+
+def test_runs_whose_adapters_need_what_is_removed_are_told(project, capsys):
+    base, needing, other = (
+        make_run(project / "runs", name, config={"run": {"root_dir": "runs"}}) for name in ("base", "adapters", "other")
+    )
+    checkpoint = add_checkpoint(base)
+    for run, place in ((needing, checkpoint), (other, project / "elsewhere")):
+        (add_checkpoint(run) / "base.json").write_text(json.dumps({"pretrained": "x", "folder": str(place)}))
+    assert list(dependent_runs([read_row(base)])) == [(needing, checkpoint)]
+    assert list(dependent_runs([read_row(base), read_row(needing)])) == []
+    assert list(dependent_runs([read_row(needing)])) == []
+    for words in (["--checkpoints"], []):
+        assert rtrain(["runs", "rm", str(base), "--yes", *words]) == 0
+        assert f"adapters/{needing.name} needs runs/base/{base.name}/checkpoints" in capsys.readouterr().err

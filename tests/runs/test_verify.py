@@ -1,12 +1,13 @@
 """What is wrong with a run directory is found, file by file."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from rtrain.cli.app import run as rtrain
 from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.checkpoints import checkpoint_dir, missing_base, write_checkpoint
 from rtrain.runs.events import Event
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
@@ -126,3 +127,27 @@ def test_a_damaged_one_is_set_aside_each_time_under_another_name(run_dir):
     assert first.exists()
     assert set_aside(newest(run_dir)).name != first.name
     assert [problem for problem, _ in problems(run_dir)] == ["damaged", "damaged", "missing"]
+
+
+@pytest.mark.parametrize("kept", ["folder", "pretrained", None])
+def test_a_base_of_adapters_that_is_gone_is_lost(tmp_path, monkeypatch, capsys, kept):
+    names = {"folder": str(tmp_path / "base"), "pretrained": "near"}
+    write = lambda folder: (folder / "base.json").write_text(json.dumps(names))  # noqa: E731
+    state = {"step": 1, "epoch": 0, "metrics": {}, "score": None}
+    record = write_checkpoint(checkpoint_dir(tmp_path, step=1, epoch=0), write, state)
+    make_manifest(checkpoints=[record]).write(tmp_path)
+    (tmp_path / "events.jsonl").write_text("")
+    monkeypatch.chdir(tmp_path)
+    if kept is not None:
+        Path(names[kept]).mkdir()
+    assert problems(tmp_path) == ([] if kept else [("missing", "base")])
+    assert rtrain(["runs", "verify", str(tmp_path)]) == int(kept is None)
+    assert ("trainer.model.pretrained=NEW_PLACE" in capsys.readouterr().out) == (kept is None)
+
+
+@pytest.mark.parametrize(
+    "content", [{}, {"folder": None}, {"folder": 3}, {"folder": "a\0b"}, [], {"pretrained": "bert"}]
+)
+def test_a_base_without_a_folder_is_not_looked_for(tmp_path, content):
+    (tmp_path / "base.json").write_text(json.dumps(content))
+    assert missing_base(tmp_path) is None

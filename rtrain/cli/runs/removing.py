@@ -26,14 +26,14 @@ def rm(
 ) -> None:
     """Remove runs, or only their checkpoints.
 
-    The runs are listed, and removed after confirmation. A running run is never removed. --where finds neither sweeps
-    nor trials.
+    The runs are listed, with other runs whose adapters need their checkpoints, and removed after confirmation. A
+    running run is never removed. --where finds neither sweeps nor trials.
     """
     from rtrain.history.index import read_row
     from rtrain.history.listing import chosen_rows
     from rtrain.history.query.quantities import size_text
     from rtrain.history.references import existing_run
-    from rtrain.history.removal import bytes_of, check_free, remove_checkpoints, remove_run
+    from rtrain.history.removal import bytes_of, check_free, dependent_runs, remove_checkpoints, remove_run
 
     if bool(runs) == bool(where):
         raise ConfigError("no runs are given: name them, or filter with --where.", f"  {EXAMPLES}")
@@ -48,6 +48,8 @@ def rm(
     sizes = [bytes_of(row.path / "checkpoints" if checkpoints and row.kind != "sweep" else row.path) for row in rows]
     for row, size in zip(rows, sizes, strict=True):
         say(f"  {shown(row.path)}  {row.status}  {size_text(size)}", err=True)
+    for run, base in dependent_runs(rows):
+        say(f"  {shown(run)} needs {shown(base)}, on which its adapters were trained: copy that first", err=True)
     what = "the checkpoints of " if checkpoints else ""
     _ask(f"Remove {what}{len(rows)} run{'s' if len(rows) != 1 else ''}, {size_text(sum(sizes))}?", yes)
     for row in rows:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rtrain.runs.checkpoints import BASE_NAME
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
@@ -49,11 +50,15 @@ class Plugin(EpochsPlugin):
         super().check_init(job, wrote)
         check_weights(job, wrote)
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report, too, that adapters need a checkpoint which another run may remove."""
+        from rtrain.trainers.transformers.checkpoint.whole_model import needed_checkpoint
+
+        return *super().notices(job), *needed_checkpoint(job.conf.trainer)
+
     def lacks_base(self, checkpoint: Path) -> bool:
         """Return whether the checkpoint names its base."""
-        from rtrain.trainers.transformers.checkpoint.base import FILE_NAME
-
-        return (checkpoint / FILE_NAME).is_file()
+        return (checkpoint / BASE_NAME).is_file()
 
     def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""

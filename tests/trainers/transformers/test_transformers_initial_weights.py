@@ -136,3 +136,18 @@ def test_nothing_is_written_for_weights_that_do_not_fit(tmp_path):
         with pytest.raises(ConfigError, match=r"^run\.init_from"):
             rtrain.fit("transformers", [*words, more, f"run.root_dir={tmp_path}/next", f"run.init_from={first.path}"])
     assert not (tmp_path / "next").exists()
+
+
+def test_adapters_on_a_checkpoint_of_a_run_are_told_that_they_need_it(folder):
+    def notices(place, **keys):
+        conf = conf_with(folder, QUERY, model=ModelConf(config=None, pretrained=str(place)), **keys)
+        return " ".join(Plugin().notices(make_job(RtrainConf(trainer=conf), dataset(), "transformers")))
+
+    checkpoint, merged = latest_checkpoint(folder / "whole"), latest_checkpoint(folder / "merging") / "merged"
+    assert f"need {checkpoint}, which its run may remove" in notices(checkpoint)
+    assert f"need {merged}, which its run may remove" in notices(merged)
+    assert "trainer.merge_lora=true" in notices(checkpoint)
+    assert "trainer.merge_lora=true" not in notices(checkpoint, merge_lora=True)
+    assert notices(folder / "base") == ""
+    conf = conf_with(folder, None, model=ModelConf(config=None, pretrained=str(checkpoint)))
+    assert not Plugin().notices(make_job(RtrainConf(trainer=conf), dataset(), "transformers"))

@@ -13,12 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import read_state
+from rtrain.runs.checkpoints import BASE_NAME, read_state
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.trainers.base import BASE
 from rtrain.trainers.transformers.hub import commit_of
 
-FILE_NAME = "base.json"
 ELSEWHERE = f"set {BASE}=FOLDER to a folder that has it"
 """What to do about a base that is not where it was."""
 
@@ -54,7 +53,7 @@ class Base:
 
     def write(self, checkpoint: Path) -> None:
         """Write ``base.json``."""
-        write_atomic(checkpoint / FILE_NAME, to_json(asdict(self), indent=2))
+        write_atomic(checkpoint / BASE_NAME, to_json(asdict(self), indent=2))
 
     def place(self, pretrained: str | None) -> tuple[str, str | None]:
         """Return the folder or the name to load it from, and the revision.
@@ -81,12 +80,12 @@ def read_base(checkpoint: Path) -> Base | None:
     Raises:
         CheckpointError: The file can't be read.
     """
-    if not (checkpoint / FILE_NAME).exists():
+    if not (checkpoint / BASE_NAME).exists():
         return None
     try:
-        return TypeAdapter(Base).validate_python(read_state(checkpoint, FILE_NAME))
+        return TypeAdapter(Base).validate_python(read_state(checkpoint, BASE_NAME))
     except ValidationError as error:
-        raise CheckpointError(f"{checkpoint / FILE_NAME} does not name a pretrained model: {error}") from error
+        raise CheckpointError(f"{checkpoint / BASE_NAME} does not name a pretrained model: {error}") from error
 
 
 class Unchanged:

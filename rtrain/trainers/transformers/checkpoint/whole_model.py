@@ -7,9 +7,11 @@ from pathlib import Path
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 
 from rtrain.errors import ConfigError
+from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.trainers.base import BASE
 from rtrain.trainers.transformers.checkpoint import adapted
 from rtrain.trainers.transformers.checkpoint.base import read_base
+from rtrain.trainers.transformers.config import Conf
 
 ALL_WEIGHTS = (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_NAME, WEIGHTS_INDEX_NAME)
 """Files of which each whole model has one."""
@@ -66,3 +68,21 @@ def how_to_merge(checkpoint: Path) -> str:
         f"  rtrain.load_checkpoint({str(checkpoint)!r}).model.merge_and_unload().save_pretrained('merged')\n"
         f"  {BASE}=merged{tokenizer}"
     )
+
+
+def needed_checkpoint(conf: Conf) -> list[str]:
+    """Return the notice that adapters need the checkpoint of a run, which that run may remove; nothing otherwise.
+
+    Args:
+        conf: Has passed the checks.
+    """
+    if conf.lora is None or conf.model.pretrained is None:
+        return []
+    folder = Path(conf.model.pretrained)
+    if not any((one / RECORD_NAME).exists() for one in (folder, folder.parent)):
+        return []
+    merging = "" if conf.merge_lora else ", or write whole models with trainer.merge_lora=true"
+    return [
+        f"the adapters need {folder}, which its run may remove (run.checkpoint.keep, rtrain runs rm): copy the folder "
+        f"and name the copy in {BASE}{merging}"
+    ]
