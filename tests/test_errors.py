@@ -2,7 +2,7 @@
 
 import pytest
 
-from rtrain.errors import MOST_CHARACTERS, MOST_LINES, in_brief, said_by
+from rtrain.errors import MOST_CHARACTERS, MOST_LINES, first_line, in_brief, said_by
 
 
 @pytest.mark.parametrize("num_lines", [1, 2, MOST_LINES, MOST_LINES + 1, 100])
@@ -20,3 +20,21 @@ def test_of_a_long_message_its_beginning_and_its_end_are_shown(num_lines, length
 @pytest.mark.parametrize("colour", ["\x1b[1m", "\\x1b[1m", "\x1b[0;31m", "\x1b[m"])
 def test_a_message_is_shown_without_its_colours(colour):
     assert said_by(ValueError(f"{colour}bad\x1b[0m shape")) == "bad shape"
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (
+            "Error(s) in loading state_dict:\n\n\tsize mismatch for a.weight\n\tmore",
+            "Error(s) in loading state_dict: size",
+        ),
+        ("fails:", "fails:"),
+        ("it is\nmore", "it is"),
+        ("", "ValueError"),
+    ],
+)
+def test_a_line_that_announces_another_one_is_told_with_it(said, line):
+    found = first_line(ValueError(said))
+    assert found.startswith(line)
+    assert "more" not in found

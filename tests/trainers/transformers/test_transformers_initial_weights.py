@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from pretrained_models import adapting, pretrained
+from pretrained_models import TASKS, adapting, pretrained
 from transformers_runs import BERT, dataset, fit, make_conf
 
 import rtrain
@@ -35,14 +35,28 @@ def conf_with(folder, lora, **keys):
     return replace(adapting(TASK, folder / "base", lora)[1], lora=lora, **keys)
 
 
-def check(conf, init=None, lora=None):
+def check(conf, init=None, lora=None, data=None):
     """Check a config; ``lora``: the adapters of the run that wrote the checkpoint ``init``."""
-    job = make_job(RtrainConf(trainer=conf), dataset(), "transformers")
+    job = make_job(RtrainConf(trainer=conf), data or dataset(), "transformers")
     Plugin().check(job)
     if init is not None:
         job.conf.run.init_from = str(init)
         wrote = CheckpointMetadata(trainer={"type": "transformers", "lora": lora}, dataset=None, info=None)
         Plugin().check_init(job, wrote)
+
+
+@pytest.mark.parametrize("what", TASKS)
+def test_weights_of_the_same_model_fit_for_every_task(tmp_path, what):
+    data, conf = adapting(what, pretrained(tmp_path / "base", TASKS[what]), max_epochs=1)
+    scratch = make_conf(what.partition(",")[0], max_epochs=1)
+    for name, one in (("adapters", conf), ("whole", replace(conf, lora=None)), ("scratch", scratch)):
+        fit(tmp_path / name, one, data)
+        check(one, latest_checkpoint(tmp_path / name), one.lora, data)
+
+
+def test_a_checkpoint_without_weights_is_told(folder, tmp_path):
+    with pytest.raises(ConfigError, match=r"run\.init_from: .* has no model\.safetensors"):
+        check(conf_with(folder, None), tmp_path)
 
 
 def test_adapters_are_no_weights_of_a_whole_model(folder):

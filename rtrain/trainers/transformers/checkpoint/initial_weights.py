@@ -40,6 +40,9 @@ def check_weights(job: Job, wrote: CheckpointMetadata) -> None:
     conf: Conf = job.conf.trainer
     folder, before = Path(str(job.conf.run.init_from)), wrote.trainer.get("lora")
     has_adapters = (folder / adapted.FILE_NAME).exists()
+    file = folder / (adapted.FILE_NAME if has_adapters else WEIGHTS)
+    if not file.exists():
+        raise ConfigError(f"run.init_from: {folder} has no {WEIGHTS}.", "Use another checkpoint.")
     if has_adapters and conf.lora is None:
         raise _only_adapters(folder, before)
     if conf.lora is not None and not has_adapters:
@@ -49,7 +52,7 @@ def check_weights(job: Job, wrote: CheckpointMetadata) -> None:
             "To train all of its weights: trainer.lora=null",
         )
     model = empty_model(conf, dataset_of(job))
-    stored = _shapes_in(folder / (adapted.FILE_NAME if has_adapters else WEIGHTS))
+    stored = _shapes_in(file)
     name = _misfit(model, stored, has_adapters=has_adapters, free=_free_sizes(conf, model))
     if name is not None:
         other = _other_adapters(before or {}, conf.lora) if conf.lora is not None else None
