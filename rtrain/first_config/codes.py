@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"\s*\+?\d+\s*")
 _LOSES_MORE = re.compile(r"\s*(\+\d{4,}|\d{16,})\s*")
 """A telephone number, or digits that a float doesn't keep."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _ZEROS = re.compile(r"\s*0\d+\s*")
 
 
@@ -47,9 +49,10 @@ def noted(column: Column, code: pa.ChunkedArray) -> Column:
     """Return a column of numbers that may be codes, with what keeps them as they are written."""
     if column.use != FEATURE:
         return column
+    name = column.name if _WORD.fullmatch(column.name) else json.dumps(column.name, ensure_ascii=False)
     if any(map(_ZEROS.fullmatch, _texts(code))):
-        return replace(column, note=f"to keep leading zeros: categorical: [{column.name}]")
-    return replace(column, note=f"to keep it as written: dtypes: {{{column.name}: category}}")
+        return replace(column, note=f"to keep leading zeros: categorical: [{name}]")
+    return replace(column, note=f"to keep it as written: dtypes: {{{name}: category}}")
 
 
 def _texts(code: pa.ChunkedArray) -> list[str]:

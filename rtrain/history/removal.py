@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,13 +84,18 @@ def dependent_runs(rows: Sequence[Row]) -> Iterator[tuple[Path, Path]]:
     Args:
         rows: Runs and sweeps that are to be removed.
     """
-    doomed = [row.path.resolve() for row in rows]
+    doomed = {Path(os.path.realpath(row.path)) for row in rows}
     for place in find_places(list(dict.fromkeys(_root_of(row) for row in rows))):
         run = Path(place.path)
-        if place.kind == "sweep" or any(run.resolve().is_relative_to(one) for one in doomed):
+        if place.kind == "sweep" or _is_below(run, doomed):
             continue
         bases = {base for one in sorted(checkpoints_dir(run).glob("[!.]*")) for base in base_folders(one)[:1]}
-        yield from ((run, base) for base in sorted(bases) if any(base.resolve().is_relative_to(one) for one in doomed))
+        yield from ((run, base) for base in sorted(bases) if _is_below(base, doomed))
+
+
+def _is_below(path: Path, folders: Set[Path]) -> bool:
+    real = Path(os.path.realpath(path))
+    return not folders.isdisjoint((real, *real.parents))
 
 
 def _root_of(row: Row) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,7 +44,8 @@ def as_rows(x: Any, info: DatasetInfo, *, takes_missing: bool) -> Any:
             raise PredictionError("x is one text: this model takes a list of texts.", "For one of them: predict([x])")
         return objects(x) if isinstance(x, list | tuple) else x
     rows = _numbers(x, info)
-    if rows.ndim <= len(info.input_shape):
+    is_flat = rows.ndim == 2 and rows.shape[1] == math.prod(info.input_shape)  # as boosted trees take images
+    if rows.ndim <= len(info.input_shape) and not is_flat:
         wanted = ", ".join(map(str, ("rows", *info.input_shape)))
         one = "For a single row: predict([x])" if rows.shape == info.input_shape else "Give a list of rows."
         raise PredictionError(f"x has the shape {rows.shape}: this model takes rows, ({wanted}).", one)
@@ -80,6 +82,8 @@ def _check_no_missing(rows: np.ndarray, info: DatasetInfo) -> None:
     if rows.dtype.kind != "f" or rows.ndim < 2:
         return
     missing = np.isnan(rows)
+    if rows.shape[1:] == (len(info.feature_names),):
+        missing[:, [name in info.categories for name in info.feature_names]] = False  # of an unknown name
     if not missing.any():
         return
     row, place = (int(one) for one in np.argwhere(missing)[0][:2])

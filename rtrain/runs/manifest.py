@@ -255,7 +255,7 @@ def _check_sections(config: Mapping[str, Any]) -> None:
         section = config.get(name)
         if not isinstance(section, Mapping | None):
             raise TypeError(f"config.{name} is not a mapping")
-        if section and not isinstance(section.get("type", ""), str):
+        if section and name != "datasets" and not isinstance(section.get("type", ""), str):
             raise TypeError(f"config.{name}.type is not text")
 
 

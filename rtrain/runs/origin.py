@@ -34,9 +34,11 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tupl
 
 
 def code_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return what differs, as ``code_of`` names it; of packages, those whose versions both know."""
-    found = changes(before, now)
-    return {name: pair for name, pair in found.items() if name in ("commit", UNCOMMITTED) or None not in pair}
+    """Return what differs, as ``code_of`` names it; nothing of what one of both does not know."""
+    found, of_git = changes(before, now), ("commit", UNCOMMITTED)
+    if None in (before["commit"], now["commit"]):  # outside git, or it did not answer
+        found = {name: pair for name, pair in found.items() if name not in of_git}
+    return {name: pair for name, pair in found.items() if name in of_git or None not in pair}
 
 
 def in_words(changed: Mapping[str, tuple[Any, Any]]) -> str:
@@ -45,25 +47,26 @@ def in_words(changed: Mapping[str, tuple[Any, Any]]) -> str:
     return printable(", ".join({**shown, **({UNCOMMITTED: UNCOMMITTED} if UNCOMMITTED in shown else {})}.values()))
 
 
-def diff_name(manifest: Manifest) -> str:
-    """Return which file has what was not committed when a run was last taken up by other code, or else began."""
+def name_of_latest(name: str, manifest: Manifest) -> str:
+    """Return ``DIFF`` or ``PACKAGES`` as it is called of the last resume by other code: ``code-resume-2.diff``."""
     numbers = [number for number, one in enumerate(manifest.resumes, start=1) if one.get("code_before")]
-    return f"code-resume-{numbers[-1]}.diff" if numbers else DIFF
+    stem, dot, ending = name.partition(".")
+    return f"{stem}-resume-{numbers[-1]}{dot}{ending}" if numbers else name
 
 
-def write_origin(run_dir: Path, git: GitState | None, masked: Callable[[str], str], name: str = DIFF) -> None:
-    """Write ``packages.txt``, and a diff if the project has changes that were not committed.
+def write_origin(run_dir: Path, git: GitState | None, masked: Callable[[str], str], manifest: Manifest) -> None:
+    """Write the packages, and a diff if the project has changes that were not committed.
 
     Args:
         run_dir: The run directory.
         git: The checkout of the project, if it is one.
         masked: Takes the secrets out of a diff.
-        name: Of the diff.
+        manifest: Of the run, with the resume that begins.
     """
     packages = (f"{name}=={version}\n" for name, version in installed_packages().items())
-    write_atomic(run_dir / PACKAGES, "".join(packages))
+    write_atomic(run_dir / name_of_latest(PACKAGES, manifest), "".join(packages))
     if git is not None and git.facts["dirty"]:
-        write_atomic(run_dir / name, _diff_text(git, masked))
+        write_atomic(run_dir / name_of_latest(DIFF, manifest), _diff_text(git, masked))
 
 
 def _diff_text(git: GitState, masked: Callable[[str], str]) -> str:

@@ -27,7 +27,7 @@ class Finding:
     """The folder that it is about; of the run itself, the run directory."""
     path: Path
     problem: str
-    """``missing``, ``damaged``, ``unfinished``, ``extra`` or ``unreadable``."""
+    """``missing``, ``damaged``, ``unfinished``, ``extra``, ``unreadable`` or ``elsewhere``."""
     detail: str = ""
 
     def __str__(self) -> str:
@@ -206,10 +206,10 @@ def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:
 
 
 def _missing_base(checkpoint: Path) -> Iterator[Finding]:
-    """Find that the pretrained model below the adapters of a checkpoint is gone."""
+    """Find that the pretrained model below the adapters of a checkpoint is not where it was: no file of the run."""
     if (place := missing_base(checkpoint)) is not None:
         needs = "the pretrained model of its adapters; if it is elsewhere: trainer.model.pretrained=NEW_PLACE"
-        yield Finding(checkpoint, place, "missing", f"{checkpoint.name} needs it, {needs}")
+        yield Finding(checkpoint, place, "elsewhere", f"{checkpoint.name} needs it, {needs}")
 
 
 def _whole_folder(folder: Path, problem: str, detail: str = "") -> Finding:

@@ -94,8 +94,14 @@ def written_files(config: Path | None = None) -> Iterator[WrittenFiles]:
         yield found
     finally:
         after = {name: one for name, one in _stamps(found.folder)[0].items() if one != before.get(name)}
-        left_out = others if config is None else {*others, file_id(config)}  # which an editor replaces by a new file
-        own = sorted(name for name in after if file_id(found.folder / name) not in left_out)
+        config_id = None if config is None else file_id(config)  # of now: editors replace a file by a new one
+        own = []
+        for name, stamp in sorted(after.items()):
+            number = file_id(found.folder / name)
+            # A file that is new has the number of one that was removed, at times.
+            is_of_other = number in others and name in before and before[name][2] == stamp[2]
+            if not is_of_other and (config_id is None or number != config_id):
+                own.append(name)
         found.new += [one for one in own if one not in before and skipped.isdisjoint(PurePosixPath(one).parents)]
         found.replaced += [one for one in own if one in before and not _is_edited(PurePosixPath(one))]
 

@@ -25,7 +25,7 @@ from rtrain.storage.small_files import SmallFiles
 
 NUM_THREADS = 4
 """Number of files of a checkpoint that are sent in parallel."""
-SMALL_FILES = ("config.yaml", "code*.diff", "packages.txt", "labels.json", ".hydra/*")
+SMALL_FILES = ("config.yaml", "code*.diff", "packages*.txt", "labels.json", ".hydra/*")
 LOGS = ("logs/*",)
 DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 """What the record of a checkpoint raises that makes no sense."""

@@ -150,6 +150,8 @@ class Sweep:
             if not self.record.trials:
                 raise ConfigError("sweep.exclude excludes every combination.", "Remove one of its rules.")
             self._tell_fewer()
+        if self._queue:
+            tell_of_other_code(self.record, self._trials.probe, self._observer.notice)
         self._trials.save()
         self.record.write()
 
@@ -183,13 +185,11 @@ class Sweep:
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
-        self._stop, self._began = stop, began
-        self._pool = self._make_pool(stop)
+        self._stop, self._began, self._pool = stop, began, self._make_pool(stop)
         most = self._search.num_trials if self._search.adaptive else 0  # else those that there are are all
         self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
         if self._queue:
             self._metric_notes.begin()
-            tell_of_other_code(self.record, self._trials.probe, self._observer.notice)
         status: str = Status.INTERRUPTED  # unless it comes to its end
         try:
             while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -75,7 +76,7 @@ def trained_since(began: str, root: Path, run_dir: Path, manifest: Manifest) -> 
         run_dir: The run that is left out.
         manifest: Of that run.
     """
-    found = (one for one in _runs_below(root, DEPTH) if not one.samefile(run_dir))
+    found = (one for one in _runs_below(root, DEPTH) if one.resolve() != run_dir.resolve())
     return [one for one in found if _has_trained_since(began, one, manifest)]
 
 
@@ -94,10 +95,17 @@ def _has_trained_since(began: str, run_dir: Path, own: Manifest) -> bool:
 
 
 def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the run directories below a folder. Links are not followed: ``best`` of a sweep is one."""
-    if (folder / FILE_NAME).is_file():
+    """Yield the run directories below a folder that can be read.
+
+    Links are not followed: ``best`` of a sweep is one.
+    """
+    try:
+        with os.scandir(folder) as found:
+            entries = {one.name: one.is_dir(follow_symlinks=False) for one in found}
+    except OSError:  # another account's, or removed since
+        return
+    if FILE_NAME in entries:
         yield folder
     elif depth:
-        inside = sorted(one for one in folder.glob("[!.]*") if one.is_dir() and not one.is_symlink())
-        for one in inside:
-            yield from _runs_below(one, depth - 1)
+        for name in sorted(name for name, is_folder in entries.items() if is_folder and name[0] != "."):
+            yield from _runs_below(folder / name, depth - 1)

@@ -33,7 +33,7 @@ from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.logs import OutputLines
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.observer import Observer
-from rtrain.runs.origin import code_changes, code_of, diff_name, in_words, write_origin
+from rtrain.runs.origin import code_changes, code_of, in_words, write_origin
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.status import Status
@@ -107,7 +107,7 @@ def _opened(
     logged = LoggingObserver(observer, run_dir)
     recorder = Recorder(run_dir, manifest, logged, retention, config, lock, _output_lines(prepared))
     if resumption is None or manifest.resumes[-1].get("code_before"):
-        _write_origin(prepared, run_dir, git, diff_name(manifest))
+        _write_origin(prepared, run_dir, git, manifest)
     return recorder
 
 
@@ -205,10 +205,10 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])
 
 
-def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None, name: str) -> None:
+def _write_origin(prepared: Prepared, run_dir: Path, git: GitState | None, manifest: Manifest) -> None:
     """Keep what the run starts from: a diff may hold secrets by their values, or by the names of their keys."""
     with named_errors(run_dir):
-        write_origin(run_dir, git, lambda diff: prepared.composed.redact(masked_diff(diff)), name)
+        write_origin(run_dir, git, lambda diff: prepared.composed.redact(masked_diff(diff)), manifest)
 
 
 def _first_manifest(prepared: Prepared, run_dir: Path, git: GitState | None) -> Manifest:

@@ -119,7 +119,7 @@ NUMBERS = {
     "ZIP codes": (lambda row: f"{row % 60:05d}", "to keep leading zeros: categorical: [code]"),
     "hexadecimal": (lambda row: hex(row % 60), "to keep it as written: dtypes: {code: category}"),
     "exponents": (lambda row: f"{1 + row % 60}E3", "to keep it as written: dtypes: {code: category}"),
-    "signs": (lambda row: f"{row % 50000 - 7:+}", "to keep it as written: dtypes: {code: category}"),
+    "signs": (lambda row: f"{row % 50000 + 7:+}", "to keep it as written: dtypes: {code: category}"),
     "large": (lambda row: f"{row % 60}.5" if row % 7 else 10**18, ""),
 }
 
@@ -141,3 +141,13 @@ def test_codes_that_keep_their_digits_stay_numbers_with_a_note(name):
     written = first_config(write_codes([made(row) for row in range(ROWS)]))
     assert not {"drop", "ids", "dtypes"} & set(written)
     assert note in Path("t.yaml").read_text()
+
+
+@pytest.mark.parametrize("name", ["zip\ncode", "a, b", "x: y", "plain", "{z}", "é"])
+def test_what_keeps_codes_as_they_are_written_can_be_followed(name, capsys):
+    rows = [f"{row % 50:05d},{y}" for row, y in enumerate(Y)]
+    Path("rows.csv").write_text("\n".join([f'"{name}",y', *rows]))
+    assert run(["init", "--dataset", "rows.csv", "--label", "y"]) == 0
+    assert yaml.safe_load(Path("rows.yaml").read_text())["dataset"]["label"] == "y"
+    (note,) = [line for line in Path("rows.yaml").read_text().splitlines() if "to keep leading zeros: " in line]
+    assert yaml.safe_load(note.partition("zeros: ")[2].rstrip(")")) == {"categorical": [name]}

@@ -187,3 +187,19 @@ def test_one_text_is_no_list_of_texts():
     with pytest.raises(PredictionError, match="x is one text"):
         as_rows("good", info, takes_missing=False)
     assert as_rows(["good", "bad"], info, takes_missing=False).tolist() == ["good", "bad"]
+
+
+def test_an_unknown_category_is_no_missing_value():
+    info = replace(
+        UNKNOWN, dtype="float32", input_shape=(2,), feature_names=("area", "town"), categories={"town": ("a",)}
+    )
+    np.testing.assert_array_equal(as_rows([[1, np.nan]], info, takes_missing=False), [[1, np.nan]])
+    with pytest.raises(PredictionError, match="'area'"):
+        as_rows([[np.nan, np.nan]], info, takes_missing=False)
+
+
+def test_images_may_be_rows_of_numbers():
+    info = replace(UNKNOWN, dtype="float32", input_shape=(1, 2, 2))
+    assert as_rows([[1, 2, 3, 4]], info, takes_missing=False).shape == (1, 4)
+    with pytest.raises(PredictionError, match=r"x has the shape \(1, 3\)"):
+        as_rows([[1, 2, 3]], info, takes_missing=False)

@@ -130,7 +130,7 @@ def test_a_damaged_one_is_set_aside_each_time_under_another_name(run_dir):
 
 
 @pytest.mark.parametrize("kept", ["folder", "pretrained", None])
-def test_a_base_of_adapters_that_is_gone_is_lost(tmp_path, monkeypatch, capsys, kept):
+def test_a_base_of_adapters_that_is_gone_is_named(tmp_path, monkeypatch, capsys, kept):
     names = {"folder": str(tmp_path / "base"), "pretrained": "near"}
     write = lambda folder: (folder / "base.json").write_text(json.dumps(names))  # noqa: E731
     state = {"step": 1, "epoch": 0, "metrics": {}, "score": None}
@@ -140,8 +140,8 @@ def test_a_base_of_adapters_that_is_gone_is_lost(tmp_path, monkeypatch, capsys, 
     monkeypatch.chdir(tmp_path)
     if kept is not None:
         Path(names[kept]).mkdir()
-    assert problems(tmp_path) == ([] if kept else [("missing", "base")])
-    assert rtrain(["runs", "verify", str(tmp_path)]) == int(kept is None)
+    assert problems(tmp_path) == ([] if kept else [("elsewhere", "base")])
+    assert rtrain(["runs", "verify", str(tmp_path)]) == 0, "it is no file of the run"
     assert ("trainer.model.pretrained=NEW_PLACE" in capsys.readouterr().out) == (kept is None)
 
 

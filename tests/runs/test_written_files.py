@@ -140,3 +140,15 @@ def test_in_a_large_folder_no_old_file_is_taken_for_a_new_one(folder, monkeypatc
 )
 def test_the_files_of_a_folder_are_one_name(new, replaced, text):
     assert names_text({"new": new, "replaced": replaced}) == text
+
+
+def test_a_new_file_may_have_the_number_of_one_that_another_process_wrote(folder):
+    words = "import sys; file = open('.part', 'w'); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"open\n"
+        with written_files() as found:
+            (folder / ".part").rename(
+                folder / "model.pt"
+            )  # as if it was removed, and its number given to the next file
+        other.stdin.close()
+    assert found.new == ["model.pt"]

@@ -132,8 +132,7 @@ def test_steps_that_a_killed_run_does_again_are_not_told_again(manifest, tmp_pat
 @pytest.mark.parametrize("had_callbacks", [True, False])
 def test_a_run_killed_before_its_callbacks_were_called_has_them_called_for_all_of_it(manifest, tmp_path, had_callbacks):
     release = threading.Event()
-    if had_callbacks:
-        thread_of(Recording(release), manifest, tmp_path)  # hangs, until the process is killed
+    hanging = thread_of(Recording(release), manifest, tmp_path) if had_callbacks else None  # until it is killed
     log = EventLog(events_file(tmp_path))
     for step in (1, 2):
         log.append(Event.at(0.0, step=step, epoch=1, metrics={"loss": 1.0}))
@@ -142,8 +141,10 @@ def test_a_run_killed_before_its_callbacks_were_called_has_them_called_for_all_o
     callback = Recording()
     for _ in range(2):  # the second resumption has nothing new
         thread_of(callback, manifest, tmp_path).drain(60, lambda: False)
-    release.set()
     assert [one.step for one in callback.told] == ([1, 2, 2] if had_callbacks else [])
+    release.set()
+    if hanging is not None:
+        hanging.drain(60, lambda: False)
 
 
 @pytest.mark.parametrize("error", RAISED)

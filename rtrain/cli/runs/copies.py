@@ -11,7 +11,7 @@ from rtrain.cli.runs.arguments import Run
 from rtrain.process.terminal import say
 from rtrain.text.printable import printable
 
-LEFTOVERS = ("unfinished", "extra")
+LEFTOVERS = ("unfinished", "extra", "elsewhere")
 """Problems that lose nothing."""
 
 

@@ -49,7 +49,8 @@ def rm(
     for row, size in zip(rows, sizes, strict=True):
         say(f"  {shown(row.path)}  {row.status}  {size_text(size)}", err=True)
     for run, base in dependent_runs(rows):
-        say(f"  {shown(run)} needs {shown(base)}, on which its adapters were trained: copy that first", err=True)
+        said = f"{shown(run)} needs {shown(base)}, on which its adapters were trained"
+        say(f"  {said}: copy that first, and name the copy in trainer.model.pretrained", err=True)
     what = "the checkpoints of " if checkpoints else ""
     _ask(f"Remove {what}{len(rows)} run{'s' if len(rows) != 1 else ''}, {size_text(sum(sizes))}?", yes)
     for row in rows:

@@ -20,7 +20,7 @@ from rtrain.history.rows import ERRORS, Row
 from rtrain.history.series import Points, read_series
 from rtrain.run_lines import files_text, next_command
 from rtrain.runs.manifest import Manifest, read_manifest
-from rtrain.runs.origin import diff_name
+from rtrain.runs.origin import DIFF, name_of_latest
 from rtrain.runs.status import STYLES, Status
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
@@ -127,7 +127,7 @@ def _origin(row: Row, manifest: Manifest, width: int) -> Lines:
     yield from _fact("trainer", f"{row.get('trainer')} {place}, seed {manifest.seed}", width)
     git = manifest.git or {}
     if git.get("commit"):
-        name = diff_name(manifest)
+        name = name_of_latest(DIFF, manifest)
         where = f" ({name})" if (row.path / name).is_file() else ""
         dirty = f", with changes that were not committed{where}" if git.get("dirty") else ""
         yield from _fact("code", f"commit {str(git['commit'])[:10]}{dirty}", width)

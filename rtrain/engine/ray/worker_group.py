@@ -59,8 +59,9 @@ class Group:
 
     def begin_again(self) -> None:
         """Start workers once more, after the process that watched them has died."""
-        self.error, self._ended = None, threading.Event()
-        threading.Thread(target=self._run, args=(self._ended,), name="rtrain-fit", daemon=True).start()
+        self.error, ended = None, threading.Event()
+        threading.Thread(target=self._run, args=(ended,), name="rtrain-fit", daemon=True).start()
+        self._ended = ended
 
     def leave(self) -> None:
         """Have the thread leave Ray alone: the cluster is about to be shut down, though training is not over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 STREAMS = (1, 2)
@@ -48,8 +49,11 @@ def _of_other_processes(inside: str) -> Iterator[FileId]:
         if folder.parent.name == str(os.getpid()):
             continue
         try:
-            links = [path for path in folder.iterdir() if str(path.readlink()).startswith(inside)]
-            found = [file_id(path) for path in links if path.lstat().st_mode & stat.S_IWUSR]
+            links = list(folder.iterdir())
         except OSError:  # the process has ended, or is another account's
             continue
-        yield from (one for one in found if one is not None)
+        for link in links:
+            with suppress(OSError):  # it was closed since
+                if str(link.readlink()).startswith(inside) and link.lstat().st_mode & stat.S_IWUSR:
+                    about = link.stat()
+                    yield about.st_dev, about.st_ino

@@ -17,6 +17,8 @@ MAX_BYTES = 64 << 20
 MAX_DEPTH = 100
 """How deeply JSON may be nested."""
 OWN_FILES = (".lock", "manifest.json", "config.yaml", "events.jsonl", "labels.json", "code.diff", "packages.txt")
+OF_RESUMES = "*-resume-*"
+"""What resumes by other code write."""
 OWN_FOLDERS = (".hydra", "checkpoints", "loggers", "logs")
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -143,6 +145,7 @@ def strange_entries(run_dir: Path) -> Iterator[StrangeFileError]:
         "logs": (stat.S_IFREG, stat.S_IFDIR),
     }
     checks: list[tuple[Path, tuple[int, ...]]] = [(run_dir / name, (stat.S_IFREG,)) for name in OWN_FILES]
+    checks += [(path, (stat.S_IFREG,)) for path in run_dir.glob(OF_RESUMES)]
     for name in OWN_FOLDERS:
         folder = run_dir / name
         checks.append((folder, (stat.S_IFDIR,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from rtrain.config.run_conf import BestConf, RunConf, StopConf
 from rtrain.trainers.loops.directions import Directions, check_modes, monitored
 from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
+
+_TYPED = re.compile(r"[\w./@-]+")
+"""Names that a mapping on a command line can have."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,13 @@ class StopConditions:
 
     def longer(self, metrics: Mapping[str, float]) -> list[str]:
         """Return the overrides with which a run does not end for these metrics; of NaN, none has a bound that holds."""
-        targets = [f"{name}: null" for name, _ in self._targets_reached(metrics)]
+        targets = [f"{name}: null" for name, _ in self._targets_reached(metrics) if _TYPED.fullmatch(name)]
         bounds = []
         for name, value in self._out_of_bounds(metrics):
             least = self._conf.bounds[name].min
             side = "min" if least is not None and value < least else "max"
-            bounds += [] if math.isnan(value) else [f"{name}: {{{side}: {value!r}}}"]
+            if _TYPED.fullmatch(name) and not math.isnan(value):
+                bounds.append(f"{name}: {{{side}: {value!r}}}")
         found = {"run.stop.target": targets, "run.stop.bounds": bounds}
         return [f"{key}={{{', '.join(parts)}}}" for key, parts in found.items() if parts]
 

@@ -20,11 +20,17 @@ CODES = {
     "long": ["12345678901234567890", "12345678901234567891", "5"],
     "missing": ["", "007", "NA"],
     "blanks": [" 007", " 8", " 9"],
+    "a mark": ["007", "-", "8"],
 }
 NUMBERS = {
     "whole": ["0", "7", "-12"],
     "fractions": ["0.5", "-0.25", "00.5"],
     "exponents": ["1e-05", "1.5e+20", "2"],
+    "an exponent among fractions": ["0.5", "1e5", "2.5"],
+    "a plus among fractions": ["+5", "2.5", "1"],
+    "a plus among numbers below 0": ["+5", "-3", "1"],
+    "zeros among fractions": ["00", "0.5", "1"],
+    "long fractions": ["12345678901234567890", "0.5", "1"],
     "large": ["9007199254740993", "1", "2"],
     "missing": ["", "0", "NA"],
     "texts": ["a1", "b2", "007"],
@@ -41,7 +47,7 @@ def written(path, columns):
 @pytest.mark.parametrize("name", CODES)
 def test_codes_are_recognized(tmp_path, name):
     file = written(tmp_path / "a.csv", {"number": ["1", "2", "3"], "code": CODES[name]})
-    assert code_columns(CsvFormat(","), file, ["number", "code"]) == ["code"]
+    assert code_columns(CsvFormat(",", na_values=["-"]), file, ["number", "code"]) == ["code"]
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from pretrained_models import TASKS, adapting, pretrained
+from safetensors.torch import load_file, save_file
 from transformers_runs import BERT, dataset, fit, make_conf
 
 import rtrain
@@ -12,7 +13,9 @@ from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import make_job
 from rtrain.trainers.trained import CheckpointMetadata
+from rtrain.trainers.transformers.checks import empty_model
 from rtrain.trainers.transformers.config import ModelConf, TokenizerConf
+from rtrain.trainers.transformers.learner import WEIGHTS
 from rtrain.trainers.transformers.plugin import Plugin
 
 TASK = "sequence-classification"
@@ -165,3 +168,18 @@ def test_adapters_on_a_checkpoint_of_a_run_are_told_that_they_need_it(folder):
     assert notices(folder / "base") == ""
     conf = conf_with(folder, None, model=ModelConf(config=None, pretrained=str(checkpoint)))
     assert not Plugin().notices(make_job(RtrainConf(trainer=conf), dataset(), "transformers"))
+
+
+@pytest.mark.parametrize("task", ["causal-lm", "masked-lm"])
+def test_tied_weights_may_have_the_other_of_their_names(tmp_path, task):
+    data, conf = dataset(task), make_conf(task, max_epochs=1)
+    fit(tmp_path, conf, data)
+    checkpoint = latest_checkpoint(tmp_path)
+    tied = empty_model(conf, data.info).all_tied_weights_keys
+    weights = load_file(checkpoint / WEIGHTS)
+    assert tied
+    save_file(
+        {next((one for one in tied if tied[one] == name), name): weights[name] for name in weights},
+        checkpoint / WEIGHTS,
+    )
+    check(conf, checkpoint, None, data)

@@ -10,6 +10,8 @@ from rtrain.datasets.tables.formats.csv import CsvFormat
 
 CODE = r"^\s*(0\d+|0[xX][0-9a-fA-F]+|\+\d+|\d+[eE]\d+)\s*$"
 """What would be another text as a number: 00123, 0x1F, the telephone number +49301234, the serial number 12E3."""
+OF_MEASURES = r"\d[.,]\d|^\s*-\s*\d"
+"""Numbers with a fraction or below 0, which no such code is."""
 LONG = r"^\s*\d{16,}\s*$"
 """Whole numbers of which floats don't keep each digit."""
 
@@ -32,7 +34,9 @@ def code_columns(reading: CsvFormat, file: Path, columns: Sequence[str]) -> list
     start = next(as_texts.batches(str(file), numbers), None) if numbers else None
     if start is None:
         return []
+
+    def some_match(name: str, pattern: str) -> bool:
+        return pc.any(pc.match_substring_regex(start[name], pattern)).as_py() is True
+
     patterns = {name: f"{CODE}|{LONG}" if pa.types.is_floating(kinds[name]) else CODE for name in numbers}
-    return [
-        name for name, one in patterns.items() if pc.any(pc.match_substring_regex(start[name], one)).as_py() is True
-    ]
+    return [name for name, one in patterns.items() if some_match(name, one) and not some_match(name, OF_MEASURES)]

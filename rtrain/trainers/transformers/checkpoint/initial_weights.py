@@ -92,12 +92,13 @@ def _misfit(model: Any, stored: Shapes, *, has_adapters: bool, free: frozenset[i
 
     What a checkpoint of adapters lacks beyond these is its base's.
     """
-    now, tied = _shapes_of(model), () if has_adapters else model.all_tied_weights_keys
+    now, tied = _shapes_of(model), {} if has_adapters else model.all_tied_weights_keys
     for name, shape in stored.items():
         if name not in now or not _is_same(shape, now[name], free):
             return name
     needed = (name for name in now if any(part in name for part in OF_ADAPTERS) or not has_adapters)
-    return next((name for name in needed if name not in stored and name not in tied), None)
+    there = {*stored, *tied, *(tied[name] for name in stored if name in tied)}  # older ones have the other of two names
+    return next((name for name in needed if name not in there), None)
 
 
 def _is_same(before: tuple[int, ...], now: tuple[int, ...], free: frozenset[int]) -> bool:

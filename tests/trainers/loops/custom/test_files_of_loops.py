@@ -126,7 +126,9 @@ import ray.train
 def train(config):
     own, other = (pathlib.Path(f"runs/{name}.mark") for name in (config["name"], config["other"]))
     own.touch()
+    until = time.monotonic() + 300
     while not other.exists():  # both train now
+        assert time.monotonic() < until, "the other run has not begun"
         time.sleep(0.02)
     pathlib.Path("model.pt").write_text(config["name"])
     ray.train.report({"loss": 1.0})
@@ -145,7 +147,11 @@ def test_runs_that_train_side_by_side_do_not_claim_each_others_files(project):
         (project / f"{name}.yaml").write_text(pair_config(name, other))
     words = [sys.executable, "-m", "rtrain", "fit"]
     started = [subprocess.Popen([*words, f"{name}.yaml"], stderr=subprocess.PIPE, text=True) for name in "ab"]
-    said = [" ".join(one.communicate(timeout=120)[1].split()) for one in started]
+    try:
+        said = [" ".join(one.communicate(timeout=300)[1].split()) for one in started]
+    finally:
+        for one in started:
+            one.kill()
     runs = {run.manifest.run_name: run for run in rtrain.runs()}
     for text, (name, other) in zip(said, ("ab", "ba"), strict=True):
         assert runs[name].manifest.files["may_be_of"] == [f"runs/{other}/{runs[other].path.name}"]
