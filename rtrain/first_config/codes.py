@@ -33,7 +33,8 @@ def codes_of(file: Path, keys: Mapping[str, Any]) -> dict[str, pa.ChunkedArray]:
         keys: How it is read.
     """
     reading = CsvFormat(**keys)
-    names = code_columns(reading, file, reading.schema(file).names)
+    schema = reading.schema(file)
+    names = code_columns(reading, file, schema, schema.names)
     adjusted = Adjustment(keys.get("na_values", ()), dict.fromkeys(names, "category"))
     written = adjusted.format(replace(reading, texts=names)).read(file, names) if names else None
     return {} if written is None else {name: written[name] for name in names}

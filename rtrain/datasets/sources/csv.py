@@ -166,9 +166,10 @@ def _keeping_codes(
 
     found: set[str] = set()
     for file in (file for part in files.values() for file in part):
-        names = Counter(reading.schema(file).names)
+        schema = reading.schema(file)
+        names = Counter(schema.names)
         kept = [one for one, count in names.items() if count == 1 and one not in used and (not ids or one in ids)]
-        found.update(code_columns(reading, file, kept))
+        found.update(code_columns(reading, file, schema, kept))
     return replace(reading, texts=(*reading.texts, *sorted(found)))
 
 

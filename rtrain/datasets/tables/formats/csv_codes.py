@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rtrain.datasets.tables.formats.csv import CsvFormat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CODE = r"^\s*(0\d+|0[xX][0-9a-fA-F]+|\+\d+|\d+[eE]\d+)\s*$"
 """What would be another text as a number: 00123, 0x1F, the telephone number +49301234, the serial number 12E3."""
@@ -16,18 +20,18 @@ LONG = r"^\s*\d{16,}\s*$"
 """Whole numbers of which floats don't keep each digit."""
 
 
-def code_columns(reading: CsvFormat, file: Path, columns: Sequence[str]) -> list[str]:
+def code_columns(reading: CsvFormat, file: Path, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     """Return the columns that are read as numbers, some of which would lose digits or signs of theirs.
 
     Args:
         reading: Reads the file.
         file: The file, of which the first megabyte is looked at, as for the types of its columns.
+        schema: As ``reading`` returns it for the file.
         columns: Some of its columns, each of which it has once.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    schema = reading.schema(file)
     kinds = {name: schema.field(name).type for name in columns}
     numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
     as_texts = replace(reading, texts=(*reading.texts, *numbers))
