@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.validate import InvalidError, logger_conf
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.loggers.registry import LOGGERS
+from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, read_manifest
 from rtrain.schemas import schemas
@@ -40,7 +42,9 @@ def sync(folder: Path, to: str, keys: Mapping[str, Any], notice: Callable[[str],
     for run_dir in _trials(folder) if sweep == folder else [folder]:
         manifest = read_manifest(run_dir)
         conf = _conf(to, keys, manifest)
-        with locked(run_dir):
+        with ExitStack() as stack:
+            with named_errors(run_dir):
+                stack.enter_context(locked(run_dir))
             run = logged_run(run_dir, manifest, sweep)
             delivery = Delivery(to, partial(LOGGERS.load(to), conf), run, notice)
             lacks = delivery.finish(outcome_of(run_dir, manifest), PATIENCE_SECONDS, lambda: False)

@@ -47,6 +47,17 @@ def test_the_keys_of_the_run_hold_unless_others_are_typed():
     assert of_csv(run.path / "mine.csv") == of_events(run)
 
 
+def test_a_run_of_another_account_is_named(monkeypatch, capsys):
+    run = rtrain.fit("mlp", QUICK)
+
+    def refused(run_dir):
+        raise PermissionError(13, "Permission denied", ".lock")
+
+    monkeypatch.setattr("rtrain.sync.locked", refused)
+    assert command(["runs", "sync", "last", "--to", "csv"]) == 1
+    assert str(run.path.relative_to(run.path.parents[2])) in capsys.readouterr().err
+
+
 def test_a_run_that_goes_on_is_left_to_its_own_process():
     run = rtrain.fit("mlp", QUICK)
     with locked(run.path), pytest.raises(RunInUseError):

@@ -44,6 +44,8 @@ class Comparison:
             "latest metrics": side_by_side([row.metrics for row in rows]),
         }
         """By title; empty where nothing differs."""
+        self.unknown = () if all(one is not None and one.git for one in manifests) else ("code",)
+        """Titles of what can't be compared."""
 
 
 def side_by_side(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -83,7 +85,8 @@ def _environment(manifest: Manifest | None) -> dict[str, Any]:
 
 def _code(manifest: Manifest | None) -> dict[str, Any]:
     git = (manifest and manifest.git) or {}
-    return {name: git.get(name) for name in ("commit", "branch", "dirty", "diff_sha256")}
+    names = ("commit", "branch", "dirty", "diff_sha256", "untracked_code_sha256")
+    return {name: git.get(name) for name in names}
 
 
 def _data(manifest: Manifest | None) -> dict[str, Any]:

@@ -15,7 +15,15 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
-from rtrain.runs.filesystem.files import despite_removal, sha256_of, sync_directory, sync_file, to_json, write_atomic
+from rtrain.runs.filesystem.files import (
+    current_umask,
+    despite_removal,
+    sha256_of,
+    sync_directory,
+    sync_file,
+    to_json,
+    write_atomic,
+)
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import check_files, utc_now
 from rtrain.runs.signature import is_signed, sign
@@ -116,6 +124,7 @@ def complete_checkpoint(
     temporary: Path, target: Path, facts: Mapping[str, Any], signing_key: str = ""
 ) -> dict[str, Any]:
     """Sync, list and sign the files of a filled folder, give it its name, and return its record."""
+    _as_other_files(temporary)
     record = describe_checkpoint(temporary, target.name, facts)
     if signing_key:
         record["seal"] = sign(signing_key, _listed(record))
@@ -128,6 +137,14 @@ def complete_checkpoint(
         return read_record(target)  # a worker whose driver was killed has written the same step
     sync_directory(target.parent)
     return record
+
+
+def _as_other_files(folder: Path) -> None:
+    """Give weights the permissions of other new files: safetensors lets their owner alone read them."""
+    permissions = 0o666 & ~current_umask()
+    for path in folder.rglob("*.safetensors"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(permissions)
 
 
 def note_in_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rtrain.errors import RtrainError
+from rtrain.runs.filesystem.plain_files import open_inside
+
 QUIET = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "core.hooksPath": "/dev/null"}
 """Settings with which git runs no program of a repository."""
 OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
@@ -21,6 +24,8 @@ NO_FILTER = {"clean": "", "process": "", "required": "false"}
 """Settings of a filter that git doesn't run."""
 OWN = ("system", "global")
 """Scopes of git's settings that are the user's, not a repository's."""
+MOST_HASHED, MAX_HASHED_BYTES = 200, 1 << 20
+"""Python files that are in no commit, and bytes of each, whose changes are noticed."""
 SHARED = ("rtrain", "ray", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors")
 """Packages that every run uses."""
 
@@ -96,11 +101,25 @@ def read_git(folder: Path) -> GitState | None:
         "commit": commit,
         "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
         "dirty": dirty,
+        "untracked_code_sha256": _digest_of_code(folder, (untracked or "").splitlines()),
     }
     if dirty:
         facts["diff_sha256"] = None if diff is None else hashlib.sha256(diff.encode()).hexdigest()
         facts["num_untracked"] = len((untracked or "").splitlines())
     return GitState(facts, diff or "", (untracked or "").splitlines())
+
+
+def _digest_of_code(folder: Path, names: Sequence[str]) -> str:
+    """Return a sha256 over the Python files among those that are in no commit; of folders of many, over the first."""
+    found = hashlib.sha256()
+    for name in sorted(one for one in names if one.endswith(".py"))[:MOST_HASHED]:
+        try:
+            with open_inside(folder, name) as file:
+                content = hashlib.sha256(file.read(MAX_HASHED_BYTES)).hexdigest()
+        except (OSError, ValueError, RtrainError):  # it was removed since, or is a link
+            content = ""
+        found.update(f"{name}\0{content}\0".encode(errors="surrogateescape"))
+    return found.hexdigest()
 
 
 def _git(folder: Path, *words: str) -> str | None:

@@ -14,7 +14,9 @@ from rtrain.runs.manifest import Manifest
 from rtrain.text.printable import printable
 
 DIFF, PACKAGES = "code.diff", "packages.txt"
-UNCOMMITTED = "uncommitted changes"
+UNCOMMITTED, UNTRACKED = "uncommitted changes", "code that is not in git"
+MOST_SHOWN = 6
+"""Changes that are listed."""
 MOST_CHARACTERS = 1_000_000
 """Of a diff; a longer one is cut, and says so."""
 MOST_UNTRACKED = 200
@@ -22,9 +24,26 @@ MOST_UNTRACKED = 200
 
 
 def code_of(git: Mapping[str, Any] | None, versions: Mapping[str, str]) -> dict[str, Any]:
-    """Return what says which code trains, by name: of ``git`` and ``versions``, as manifests have them."""
+    """Return what says which code trains, by name.
+
+    Args:
+        git: As manifests have it.
+        versions: By the name of the package.
+    """
     git = git or {}
-    return {"commit": git.get("commit"), UNCOMMITTED: git.get("diff_sha256"), **versions}
+    own = {UNCOMMITTED: git.get("diff_sha256"), UNTRACKED: git.get("untracked_code_sha256")}
+    return {"commit": git.get("commit"), **own, **versions}
+
+
+def code_of_run(run_dir: Path, manifest: Manifest) -> dict[str, Any]:
+    """Return what says by which code a run was last trained, by name."""
+    packages = read_packages(run_dir, name_of_latest(PACKAGES, manifest))
+    return code_of(manifest.git, {**packages, **manifest.versions})
+
+
+def code_now(git: Mapping[str, Any] | None, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return the same of this process, whose ``git`` and ``versions`` are those that its manifest will have."""
+    return code_of(git, {**installed_packages(), **versions})
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -35,16 +54,24 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tupl
 
 def code_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return what differs, as ``code_of`` names it; nothing of what one of both does not know."""
-    found, of_git = changes(before, now), ("commit", UNCOMMITTED)
+    found = changes(before, now)
     if None in (before["commit"], now["commit"]):  # outside git, or it did not answer
-        found = {name: pair for name, pair in found.items() if name not in of_git}
-    return {name: pair for name, pair in found.items() if name in of_git or None not in pair}
+        found = {name: pair for name, pair in found.items() if name not in (UNCOMMITTED, UNTRACKED)}
+    return {name: pair for name, pair in found.items() if name in ("commit", UNCOMMITTED) or None not in pair}
 
 
 def in_words(changed: Mapping[str, tuple[Any, Any]]) -> str:
     """Return on one line how code changed: ``commit 1c5c2af3ba -> 54d3f2a901, uncommitted changes``."""
-    shown = {name: f"{name} {str(was)[:10]} -> {str(now)[:10]}" for name, (was, now) in changed.items()}
-    return printable(", ".join({**shown, **({UNCOMMITTED: UNCOMMITTED} if UNCOMMITTED in shown else {})}.values()))
+    texts = [
+        name if name in (UNCOMMITTED, UNTRACKED) else f"{name} {_short(was)} -> {_short(now)}"
+        for name, (was, now) in changed.items()
+    ]
+    more = f" and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
+    return printable(", ".join(texts[:MOST_SHOWN]) + more)
+
+
+def _short(value: Any) -> str:
+    return "unknown" if value is None else str(value)[:10]
 
 
 def name_of_latest(name: str, manifest: Manifest) -> str:
@@ -79,10 +106,10 @@ def _diff_text(git: GitState, masked: Callable[[str], str]) -> str:
     return "\n".join([*([masked(diff)] if diff else []), *names]) + "\n"
 
 
-def read_packages(run_dir: Path) -> dict[str, str]:
+def read_packages(run_dir: Path, file: str = PACKAGES) -> dict[str, str]:
     """Return the version of each package by name, as a run found them; nothing if it kept none that can be read."""
     try:
-        lines = read_text(run_dir, PACKAGES).splitlines()
+        lines = read_text(run_dir, file).splitlines()
     except (OSError, ValueError, RtrainError):
         return {}
     pairs = (line.partition("==") for line in lines)

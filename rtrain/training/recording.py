@@ -33,7 +33,7 @@ from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.logs import OutputLines
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.observer import Observer
-from rtrain.runs.origin import code_changes, code_of, in_words, write_origin
+from rtrain.runs.origin import code_changes, code_now, code_of_run, in_words, write_origin
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.status import Status
@@ -157,7 +157,7 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     info = None if prepared.job.dataset is None else prepared.job.dataset.info
     notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
     before, changed_keys = resumption.manifest, describe_changes(resumption.changed)
-    code = code_changes(code_of(before.git, before.versions), code_of(manifest.git, manifest.versions))
+    code = code_changes(code_of_run(resumption.run_dir, before), code_now(manifest.git, manifest.versions))
     ended = how_it_was_cut_off(resumption.run_dir, before)
     changed = f"resuming with {', '.join(changed_keys)}" if changed_keys else None
     other_code = f"the code is another one than before: {in_words(code)}" if code else None

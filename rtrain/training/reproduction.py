@@ -10,7 +10,7 @@ from typing import Any
 
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.observer import Observer
-from rtrain.runs.origin import changes, code_changes, code_of
+from rtrain.runs.origin import changes, code_changes, code_of_run
 from rtrain.runs.run import Run
 
 TIMES = ("_per_second", "_seconds")
@@ -64,7 +64,7 @@ def reproduce(run_dir: Path, overrides: Sequence[str], observer: Observer, *, tr
 
 def compare_runs(before: Run, after: Run) -> Reproduction:
     """Return what is the same, and what is not, between a run and its repetition."""
-    code, data = _code(before.manifest, after.manifest), changes(_data(before.manifest), _data(after.manifest))
+    code, data = _code(before, after), changes(_data(before.manifest), _data(after.manifest))
     not_compared, went_on = {}, after.manifest.step > before.manifest.step
     if went_on:
         latest = {name: (one.step, value) for one in before.events() for name, value in one.metrics.items()}
@@ -78,11 +78,11 @@ def compare_runs(before: Run, after: Run) -> Reproduction:
     return Reproduction(before, after, code, data, metrics, went_on, not_compared)
 
 
-def _code(before: Manifest, after: Manifest) -> dict[str, tuple[Any, Any]]:
+def _code(before: Run, after: Run) -> dict[str, tuple[Any, Any]]:
     """Return what differs in the code that trained the run, also until it was resumed by other code."""
-    again = code_of(after.git, after.versions)
-    found = code_changes(code_of(before.git, before.versions), again)
-    for one in before.resumes:
+    again = code_of_run(after.path, after.manifest)
+    found = code_changes(code_of_run(before.path, before.manifest), again)
+    for one in before.manifest.resumes:
         earlier: Mapping[str, Any] = one.get("code_before") or {}
         found |= {
             f"{name} until {one.get('time')}": (was, again.get(name))

@@ -35,7 +35,13 @@ def test_commit_branch_and_changes_are_told(repository):
     assert (facts["dirty"], facts["num_untracked"]) == (True, 0)
     git(repository, "commit", "-qam", "second")
     facts = read_git(repository).facts
+    digest = facts.pop("untracked_code_sha256")
     assert facts == {"commit": facts["commit"], "branch": "main", "dirty": False}
+    for text, is_same in (("a = 1\n", False), ("a = 2\n", False), (None, True)):
+        own = repository / "own.py"
+        own.unlink() if text is None else own.write_text(text)
+        before, digest_now = digest, read_git(repository).facts["untracked_code_sha256"]
+        assert (digest_now == before) == is_same
 
 
 HOSTILE = {

@@ -32,6 +32,14 @@ def test_every_file_and_folder_of_a_run_here(tmp_path):
     assert open_to_others(rtrain.fit("mlp", words).path), "without the key, others can read"
 
 
+@pytest.mark.parametrize("config", ["mlp", "jax", "lightning", "xgboost"])
+def test_without_the_key_every_file_has_the_umask_that_it_should(tmp_path, config):
+    words = ["num_workers=0", f"run.root_dir={tmp_path}/runs", "dataset.limit=100"]
+    run = rtrain.fit(config, [*words, "trainer.num_boost_round=2" if config == "xgboost" else "trainer.max_epochs=1"])
+    files = [path for path in run.path.rglob("checkpoints/*/*") if path.is_file()]
+    assert {f"{path.name} {path.stat().st_mode & 0o777:o}" for path in files} == {f"{path.name} 644" for path in files}
+
+
 def test_every_file_of_a_sweep(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["num_workers=0", "trainer.max_epochs=1", "run.private=true", "optimizer.lr=0.1,0.2"]

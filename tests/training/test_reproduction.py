@@ -228,3 +228,54 @@ def test_a_resume_by_other_versions_says_so(tmp_path, monkeypatch, capsys):
     assert rtrain_command(["resume", "last", "epochs=2"]) == 0
     assert "the code is another one than before: torch 1.0 -> " in capsys.readouterr().err
     assert read_manifest(run).resumes[0]["code_before"] == {"torch": "1.0"}
+
+
+UNTRACKED = {"edited": ("nets.py", OTHER), "new": ("more.py", "a = 1\n"), "not code": ("notes.txt", "a")}
+
+
+@pytest.mark.parametrize("kind", UNTRACKED)
+def test_code_that_is_not_in_git_is_compared_too(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.chdir(tmp_path)
+    new_project(tmp_path, NETS)
+    git("rm", "-q", "--cached", "nets.py")
+    git("commit", "-qm", "second")
+    assert rtrain_command(["fit", "mlp", *OWN, "epochs=1"]) == 0
+    name, text = UNTRACKED[kind]
+    (tmp_path / name).write_text(text)
+    capsys.readouterr()
+    assert rtrain_command(["resume", "last:own", "epochs=2"]) == 0
+    assert ("code that is not in git" in capsys.readouterr().err) == (kind != "not code")
+    if kind != "not code":
+        rtrain_command(["runs", "reproduce", "last:own"])
+        assert "same         code" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("known_first", [True, False])
+def test_a_commit_that_git_does_not_tell_is_unknown(tmp_path, monkeypatch, capsys, known_first):
+    monkeypatch.chdir(tmp_path)
+    new_project(tmp_path, NETS)
+    folders = [tmp_path / ".git", tmp_path / "away"]
+    if not known_first:
+        folders[0].rename(folders[1])
+        folders.reverse()
+        (tmp_path / "pyproject.toml").touch()
+    assert rtrain_command(["fit", "mlp", *OWN, "epochs=1"]) == 0
+    folders[0].rename(folders[1])
+    (tmp_path / "pyproject.toml").touch()
+    capsys.readouterr()
+    assert rtrain_command(["resume", "last:own", "epochs=2"]) == 0
+    assert "unknown" in capsys.readouterr().err
+    rtrain_command(["runs", "reproduce", "last:own"])
+    assert "same         code" not in capsys.readouterr().out
+
+
+def test_a_package_that_only_the_list_of_packages_has_is_compared(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert rtrain_command(["fit", "mlp", "num_workers=0", "dataset.limit=100", "epochs=1"]) == 0
+    (run,) = (tmp_path / "runs" / "mlp").iterdir()
+    packages = (run / "packages.txt").read_text()
+    (run / "packages.txt").write_text(packages.replace("\npytest==", "\npytest==0.") + "gone==1.0\n")
+    capsys.readouterr()
+    assert rtrain_command(["resume", "last", "epochs=2"]) == 0
+    assert "the code is another one than before: pytest 0." in capsys.readouterr().err
+    assert (run / "packages-resume-1.txt").read_text() == packages

@@ -40,8 +40,10 @@ def comparison_lines(comparison: Comparison, metrics: Sequence[str], width: int)
         if title == "config" and comparison.num_hidden:
             keys = "1 key" if comparison.num_hidden == 1 else f"{comparison.num_hidden} keys"
             lines.append(f"and {keys} that only some of the runs have: --all")
-    if same := [title for title, facts in comparison.sections.items() if not facts]:
+    if same := [title for title, facts in comparison.sections.items() if not facts and title not in comparison.unknown]:
         lines += ["", f"nothing differs in: {', '.join(same)}"]
+    if comparison.unknown:
+        lines.append("the code of some is unknown: it is not in git")
     for name in metrics or common_metrics(rows)[:1]:
         lines += ["", *_curves(name, rows, marks, min(width, WIDEST_CHART))]
     return lines

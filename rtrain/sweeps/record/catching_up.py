@@ -13,7 +13,7 @@ from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.facts import installed_versions, read_git
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
-from rtrain.runs.origin import code_changes, code_of, in_words
+from rtrain.runs.origin import code_changes, code_now, code_of_run, in_words
 from rtrain.runs.status import TRIAL_OVER, WITH_RESULT, Status
 from rtrain.runs.verify import set_aside
 from rtrain.sweeps.checkpoint_transfer import end_run
@@ -89,8 +89,8 @@ def tell_of_other_code(record: SweepRecord, probe: Composed, notice: Callable[[s
         return
     git = read_git(probe.project_root)
     versions = installed_versions(recorded_packages(probe.resolved["trainer"]["type"]))
-    now = code_of(None if git is None else git.facts, versions)
-    if found := code_changes(code_of(before.git, before.versions), now):
+    now = code_now(None if git is None else git.facts, versions)
+    if found := code_changes(code_of_run(folders[-1], before), now):
         notice(f"the code is another one than that of {folders[-1].name}: {in_words(found)}")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.optim import Adam, AdamW, Optimizer
 
 from rtrain.config.did_you_mean import to_try
@@ -37,7 +39,18 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) ->
     model = builder.build(fill_from_dataset(node, info), "trainer.model")
     if not isinstance(model, nn.Module):
         raise ConfigError(f"trainer.model: {node['_target_']} returns a {type(model).__name__}, not a torch.nn.Module.")
+    if any(is_lazy(one) for one in (*model.parameters(), *model.buffers())):
+        _give_sizes(model, info)
     return model
+
+
+def _give_sizes(model: nn.Module, info: DatasetInfo) -> None:
+    """Have lazy layers take their sizes, without learning: what a model can't do with rows is told when it is tried."""
+    rows = torch.zeros((2, *info.input_shape), dtype=torch.int64 if info.dtype == "int64" else torch.float32)
+    was_training = model.training
+    with suppress(Exception), torch.no_grad():
+        model.eval()(rows)
+    model.train(was_training)
 
 
 def build_outline(conf: Conf, info: DatasetInfo, builder: Builder) -> nn.Module | None:

@@ -158,7 +158,17 @@ def test_runs_are_compared_by_what_differs(tmp_path):
     assert ["torch", "2.9", "2.10"] in words
     assert ["val/loss", "0.4", "0.3"] in words
     assert "nothing differs in: code, data" in lines
+    assert not any("unknown" in line for line in lines)
     assert any("│" in line and "A" in line for line in lines)
+
+
+def test_code_outside_git_is_not_called_the_same(tmp_path):
+    git = {"commit": "a" * 40, "dirty": False}
+    runs = [make_run(tmp_path, short_id=f"000{one}", git=git if one == "a" else None) for one in "abc"]
+    for pair in (runs[:2], runs[1:]):
+        lines = compared(pair)
+        assert "the code of some is unknown: it is not in git" in lines
+        assert not any("nothing differs" in line and "code" in line for line in lines)
 
 
 def test_keys_of_other_trainers_are_counted_unless_they_were_typed(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch_runs import MLP, MODELS, RecordingChannel, make_conf, make_worker, small_dataset
 
+import rtrain
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import newest
@@ -34,6 +35,28 @@ def test_predictions_are_those_of_the_trained_model(tmp_path, keys, dtype):
     assert found.sum(1) == pytest.approx(np.ones(len(found)))
     loss = -np.log(found[np.arange(len(found)), rows["y"]]).mean()
     assert loss == pytest.approx(loop.progress.metrics["test/loss"], rel=1e-2 if "precision" in keys else 1e-4)
+
+
+LAZY = """from torch import nn
+
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["trainer.ema_decay=0.9"]], ids=str)
+def test_layers_that_take_their_sizes_from_the_first_rows_predict_and_resume(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lazy_net.py").write_text(LAZY)
+    model = ["trainer.model={_target_: lazy_net.Net}", "scheduler=null"]
+    usual = ["num_workers=0", "dataset.limit=200", *model, "epochs=1"]
+    run = rtrain.fit("resnet", [*usual, *words])
+    for _ in range(2):
+        metrics = rtrain.evaluate(run.path, split="val", checkpoint="latest")
+        assert metrics["accuracy"] == pytest.approx(run.metrics["val/accuracy"])
+        run = rtrain.resume(run.path, ["epochs=2"])
 
 
 def test_a_regression_gives_one_value_per_row(tmp_path):
