@@ -26,7 +26,7 @@ MOST_COLUMNS = 10
 def check(
     config: Config,
     overrides: Overrides = None,
-    multirun: Annotated[bool, typer.Option("--multirun", "-m", help="Check a sweep and its first trial.")] = False,
+    multirun: Annotated[bool, typer.Option("--multirun", "-m", help="Check a sweep and its trials.")] = False,
     no_data: Annotated[
         bool, typer.Option("--no-data", help="Check only the config, without reading data or building anything.")
     ] = False,
@@ -58,7 +58,7 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
     if job is None:
         say("ok: the config is valid (its data was not read)")
         return
-    what, info = "the first trial" if multirun else "the job", None if job.dataset is None else job.dataset.info
+    what, info = "the trials" if multirun else "the job", None if job.dataset is None else job.dataset.info
     data = "" if info is None else f" on {info.name} ({sum(info.num_rows.values()):,} rows)"
     is_tried = info is not None and not is_own_loop(vars(job.conf.trainer))
     untried = "" if is_tried else "; its own data loading and training steps were not run"

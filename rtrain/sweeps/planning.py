@@ -7,6 +7,7 @@ import pickle
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -218,6 +219,15 @@ class Planner:
                     f"It can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",
                 )
         self.changing = frozenset(keys)
+
+
+@contextmanager
+def named(overrides: Sequence[str], what: str) -> Iterator[None]:
+    """Say of which trial a mistake is."""
+    try:
+        yield
+    except ConfigError as error:
+        raise of_trial(error, overrides, what) from error
 
 
 def of_trial(error: ConfigError, overrides: Sequence[str], what: str) -> ConfigError:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from rtrain.sweeps.executors.ray import RayExecutor
 from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
-from rtrain.sweeps.planning import Checks, Planner, of_trial
+from rtrain.sweeps.planning import Checks, Planner, named
 from rtrain.sweeps.record.catching_up import catch_up, end_dead, take_results, tell_of_other_code
 from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.rebuilding import opened_record
@@ -389,12 +389,3 @@ class Sweep:
         values = None if trial.status == Status.FAILED else trial.values
         with named_plugin(type(self._search).__module__, self._search):
             self._search.learn(trial.point, values)
-
-
-@contextmanager
-def named(overrides: Sequence[str], what: str) -> Iterator[None]:
-    """Say of which trial a mistake is."""
-    try:
-        yield
-    except ConfigError as error:
-        raise of_trial(error, overrides, what) from error

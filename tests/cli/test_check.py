@@ -154,6 +154,14 @@ SWEEPS = {
     ],
     "modes without a metric": ["sweep.mode=min"],
     "trials that resume": ["run.resume=auto"],
+    "a value of the second trial": ["seed=1,abc"],
+    "a value that the second trial's optimizer refuses": ["trainer.optimizer.weight_decay=0,-1"],
+    "an end of an interval": [
+        "sweep=optuna",
+        "sweep.num_trials=2",
+        "sweep.metric=val/loss",
+        "batch_size=interval(0,4)",
+    ],
     "a scheduler that pauses": ["sweep/scheduler=pbt", "sweep.metric=val/loss", "run.checkpoint.on_exit=false"],
 }
 
