@@ -24,6 +24,7 @@ from rtrain.trainers.trained import BoundsLosses, ColumnsPredictor, Predictor, Q
 
 log = logging.getLogger(__name__)
 
+NO_QUERIES = "Name their column: dataset.group=COLUMN. Of libsvm: a file FILE.query, or qid: in each line."
 LEAST_PROBABILITY = 1e-16
 """What smaller probabilities count as in a loss, unless the predictor says it; as in XGBoost."""
 
@@ -145,6 +146,8 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Measur
         return Places(*predictor.measure(chunk.x))
     if chunk.y is None:
         raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
+    if info.task == "ranking" and chunk.group is None:
+        raise ConfigError("the data does not say which rows are of one query.", NO_QUERIES)
     own: Mapping[str, float] = {}
     if isinstance(predictor, ColumnsPredictor):
         found = predictor.predict_columns(columns_of(info, chunk)).scores

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -296,3 +299,17 @@ def test_where_the_data_of_training_has_changed_nothing_tells_what_its_splits_ho
         caplog.clear()
         run.predict(None, overrides, split=split)
         assert "has changed" not in caplog.text or memory == "stream", "files that are written again count as others"
+
+
+@pytest.mark.parametrize("trainer", ["lightgbm", "xgboost"])
+def test_a_ranking_without_queries_is_not_one_query(tmp_path, monkeypatch, trainer):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{row % 3} qid:{row // 5} 1:{row % 7} 2:{row % 4}" for row in range(100)]
+    Path("with.svm").write_text("\n".join(rows))
+    Path("without.svm").write_text("\n".join(re.sub(r"qid:\d+ ", "", row) for row in rows))
+    words = ["dataset=libsvm", "dataset.path=with.svm", "dataset.task=ranking", "num_workers=0"]
+    run = rtrain.fit(trainer, [*words, "trainer.num_boost_round=2"])
+    assert rtrain.evaluate(run.path, ["dataset.path=with.svm"])["ndcg@5"] <= 1
+    with pytest.raises(ConfigError, match="which rows are of one query"):
+        rtrain.evaluate(run.path, ["dataset.path=without.svm"])
+    assert rtrain.predict(run.path, overrides=["dataset.path=without.svm"]).num_rows == 100
