@@ -45,7 +45,7 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, builder: Builder) ->
 
 
 def _give_sizes(model: nn.Module, info: DatasetInfo) -> None:
-    """Have lazy layers take their sizes, without learning: what a model can't do with rows is told when it is tried."""
+    """Have lazy layers take their sizes from rows of zeros; a model that can't compute them fails when it is tried."""
     rows = torch.zeros((2, *info.input_shape), dtype=torch.int64 if info.dtype == "int64" else torch.float32)
     was_training = model.training
     with suppress(Exception), torch.no_grad():
