@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import SplitConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
+
+log = logging.getLogger(__name__)
 
 ENDINGS = (".libsvm", ".svmlight", ".svm", ".train", ".test", ".tsv")
 
@@ -60,6 +63,8 @@ class Libsvm(Source):
         from rtrain.datasets.splitting.shares import read_for
 
         files = _files(conf, conf.split)
+        for file in (file for _, file in files if file.with_name(f"{file.name}.position").exists()):
+            log.warning("%s.position is not read: no trainer takes the positions of a ranking", file)
         first: int | None = None
         if is_sparse(files[0][1]):
             read, first = read_sparse(files, _columns(conf))

@@ -54,6 +54,16 @@ def test_queries_make_ranking_and_stay_together(load, tmp_path):
     np.testing.assert_array_equal(train["group"], train["x"][:, 1])
 
 
+@pytest.mark.parametrize("name", ["x.svm", "x.train"])
+def test_positions_are_not_left_out_in_silence(load, tmp_path, caplog, name):
+    (tmp_path / name).write_text("".join(f"{row % 3} qid:{row // 4} 1:{row}\n" for row in range(20)))
+    load("libsvm", path=str(tmp_path / name))
+    assert "position" not in caplog.text
+    (tmp_path / f"{name}.position").write_text("0\n" * 20)
+    load("libsvm", path=str(tmp_path / name))
+    assert f"{name}.position is not read" in caplog.text
+
+
 def test_dense_rows_and_side_files_as_lightgbm_has_them(load, tmp_path):
     (tmp_path / "x.train").write_text("1\t0.5\t2\n0\t1.5\tnan\n2\t3\t4\n")
     (tmp_path / "x.train.weight").write_text("1\n0.5\n2\n")
