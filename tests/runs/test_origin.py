@@ -10,7 +10,6 @@ from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.runs.facts import GitState, installed_packages
 from rtrain.runs.origin import DIFF, MOST_CHARACTERS, MOST_UNTRACKED, PACKAGES, read_packages, write_origin
 
-
 NEW = SimpleNamespace(resumes=[])
 """The manifest of a run that begins."""
 
