@@ -38,7 +38,12 @@ def open_rows() -> Callable[..., RawChunk]:
         chunks = [chunk for piece in sent.pieces for chunk in sent.read(piece, with_labels)]
         x = np.concatenate([chunk.x for chunk in chunks])
         y = None if chunks[0].y is None else np.concatenate([chunk.y for chunk in chunks])
-        kept = {name: [value for chunk in chunks for value in chunk.kept[name].to_pylist()] for name in chunks[0].kept}
+        kept = {name: [value for chunk in chunks for value in _listed(chunk.kept[name])] for name in chunks[0].kept}
         return RawChunk(x, y, kept)
 
     return open_rows
+
+
+def _listed(values: Any) -> list[Any]:
+    """Return the values of a kept column, an Arrow array or a sequence."""
+    return values.to_pylist() if hasattr(values, "to_pylist") else list(values)

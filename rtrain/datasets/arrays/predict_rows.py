@@ -41,8 +41,21 @@ class ArrayRows:
         return array_chunks(self.parts[piece], self.encoding, with_labels)
 
 
-def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -> Iterator[RawChunk]:
-    """Yield rows as in training, some at a time; ``part.y`` may be None.
+def array_chunks(
+    part: Arrays,
+    encoding: Mapping[str, Any],
+    with_labels: bool,
+    kept: Mapping[str, Any] | None = None,
+    first_row: int = 0,
+) -> Iterator[RawChunk]:
+    """Yield rows as in training, some at a time.
+
+    Args:
+        part: The rows; ``y`` may be None.
+        encoding: What training remembers of its rows.
+        with_labels: Give ``y`` too.
+        kept: Further columns for the output, (rows,).
+        first_row: Messages number the rows from it on.
 
     Raises:
         DatasetError: The rows are of another shape than those of training, or a label is of no class.
@@ -59,4 +72,5 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
             mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, but the training rows were of {learned}.")
         more = [None if values is None else values[rows] for values in given]
-        yield RawChunk(x, None if y is None else targets(some, labels, start), {}, *more)
+        names = {name: values[rows] for name, values in (kept or {}).items()}
+        yield RawChunk(x, None if y is None else targets(some, labels, first_row + start), names, *more)

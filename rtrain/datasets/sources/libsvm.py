@@ -119,14 +119,11 @@ class LibsvmRows:
         place, file = piece
         part = self._arrays(file, with_labels)
         queries = part.more.get("group")
-        if queries is not None:
-            unique = np.unique(queries, return_inverse=True)[1] + (place << 32)
-            part = replace(part, more={**part.more, "group": unique})
-        row = 0
-        for chunk in array_chunks(part, self.encoding, with_labels):
-            own = {} if queries is None else {"group": queries[row : row + len(chunk.x)]}
-            row += len(chunk.x)
-            yield replace(chunk, kept=own)
+        if queries is None:
+            return array_chunks(part, self.encoding, with_labels)
+        unique = np.unique(queries, return_inverse=True)[1] + (place << 32)
+        part = replace(part, more={**part.more, "group": unique})
+        return array_chunks(part, self.encoding, with_labels, {"group": queries})
 
     def _arrays(self, file: Path, with_labels: bool) -> Arrays:
         count = self.encoding["input_shape"][0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.did_you_mean import there_are
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, narrowest
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
@@ -89,21 +89,20 @@ class TfrecordRows:
 
     def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a file."""
-        from rtrain.datasets.labels import Labels
+        from rtrain.datasets.arrays.predict_rows import array_chunks
 
         rows = [(Path(piece), row) for row in _examples(Path(piece))]
         label = self.conf.label
         labelled = with_labels and all(label in row for _, row in rows)
         size = self.encoding["image_size"]
         part = _arrays(rows, self.encoding["features"], self.conf, size and (size[0], size[1]), labelled)
-        labels = Labels.stored(label, self.encoding)
         used = {*self.encoding["features"], label}
         kept = {
             name: [row[name][0] for _, row in rows]
             for name in rows[0][1]
             if name not in used and all(len(row.get(name, ())) == 1 for _, row in rows)
         }
-        yield RawChunk(part.x, targets(part, labels) if labelled else None, kept)
+        return array_chunks(part, {**self.encoding, "label": label}, with_labels, kept)
 
 
 def _examples(file: Path) -> Rows:

@@ -6,10 +6,11 @@ import json
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, targets
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
@@ -89,8 +90,6 @@ class _Rows:
     """Height and width of images; None for arrays."""
 
     def arrays(self, files: Sequence[Path]) -> Arrays:
-        import numpy as np
-
         x, y = [], []
         for file in files:
             for sample in _samples(file):
@@ -98,8 +97,7 @@ class _Rows:
                 y.append(_label(sample, self.conf.label, _where(file, sample)))
         if not x:
             raise DatasetError(f"{files[0]}: the shard is empty.")
-        _check_alike(x, str(files[0]))
-        return Arrays(where=str(files[0]), x=np.stack(x), y=y)
+        return Arrays(where=str(files[0]), x=_stacked(x, files[0]), y=y)
 
     def x(self, sample: Sample, file: Path) -> np.ndarray:
         """Return the input of a row."""
@@ -123,28 +121,23 @@ class WebdatasetRows:
 
     def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a shard, some at a time."""
-        held: list[Sample] = []
-        for sample in _samples(Path(piece)):
-            held.append(sample)
-            if len(held) == CHUNK_ROWS:
-                yield self._chunk(held, Path(piece), with_labels)
-                held = []
-        if held:
-            yield self._chunk(held, Path(piece), with_labels)
+        samples = _samples(Path(piece))
+        first_row = 0
+        while held := list(islice(samples, CHUNK_ROWS)):
+            yield from self._chunks(held, Path(piece), with_labels, first_row)
+            first_row += len(held)
 
-    def _chunk(self, samples: Sequence[Sample], file: Path, with_labels: bool) -> RawChunk:
-        import numpy as np
-
-        from rtrain.datasets.labels import Labels
+    def _chunks(self, samples: Sequence[Sample], file: Path, with_labels: bool, first_row: int) -> Iterator[RawChunk]:
+        from rtrain.datasets.arrays.predict_rows import array_chunks
 
         label = self.rows.conf.label
-        x = np.stack([self.rows.x(sample, file) for sample in samples])
         y = None
         if with_labels and all(label.partition(".")[0] in sample for sample in samples):
-            values = [_label(sample, label, _where(file, sample)) for sample in samples]
-            labels = Labels.stored(label, self.encoding)
-            y = targets(Arrays(where=str(file), x=x, y=values), labels)
-        return RawChunk(x, y, {"key": [sample["__key__"].decode() for sample in samples]})
+            y = [_label(sample, label, _where(file, sample)) for sample in samples]
+        x = _stacked([self.rows.x(sample, file) for sample in samples], file, first_row)
+        keys = {"key": [sample["__key__"].decode() for sample in samples]}
+        part = Arrays(where=str(file), x=x, y=y)
+        return array_chunks(part, {**self.encoding, "label": label}, with_labels, keys, first_row)
 
 
 def _samples(file: Path) -> Iterator[Sample]:
@@ -202,13 +195,15 @@ def _array(content: bytes, where: str) -> np.ndarray:
         raise DatasetError(f"{where}: its .npy can't be read ({error}).") from error
 
 
-def _check_alike(x: Sequence[np.ndarray], where: str) -> None:
-    for number, one in enumerate(x, start=1):
+def _stacked(x: Sequence[np.ndarray], file: Path, first_row: int = 0) -> np.ndarray:
+    import numpy as np
+
+    for number, one in enumerate(x, start=first_row + 1):
         if one.shape != x[0].shape or not one.ndim:
-            message = (
-                f"{where}: row {number} is of shape {list(one.shape)}, but the first one is of {list(x[0].shape)}."
-            )
+            other = "the first one" if not first_row else f"row {first_row + 1}"
+            message = f"{file}: row {number} is of shape {list(one.shape)}, but {other} is of {list(x[0].shape)}."
             raise DatasetError(message, "All rows must be arrays of the same shape.")
+    return np.stack(x)
 
 
 def _label(sample: Sample, label: str, where: str) -> Any:

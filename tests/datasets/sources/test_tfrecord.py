@@ -81,6 +81,12 @@ def test_new_records_need_no_label(load, tmp_path):
     assert (chunk.x.tolist(), chunk.y) == ([[3, 1, 2]], None)
 
 
+def test_new_records_have_the_type_of_training(load, open_rows, tmp_path):
+    dataset = load("tfrecord", path=write_records(tmp_path / "x.tfrecord", NUMBERS))
+    path = write_records(tmp_path / "new.tfrecord", [example(b=[1.0, 2.0], a=[2**24 + 1])])
+    assert open_rows("tfrecord", dataset, path=path).x.dtype == dataset.info.dtype
+
+
 @pytest.mark.parametrize(
     ("records", "keys", "message"),
     [

@@ -51,6 +51,38 @@ def test_rows_to_predict_keep_their_names(load, tmp_path):
     assert chunk.y is None
 
 
+def rows_of(arrays):
+    named = [(f"{row:03}", one) for row, one in enumerate(arrays)]
+    members = [((f"{name}.npy", npy(one)), (f"{name}.cls", b"%d" % (one.sum() % 2))) for name, one in named]
+    return [member for row in members for member in row]
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [DIGITS.data.astype(np.uint8), DIGITS.data.astype(np.int64), DIGITS.images.astype(np.uint8), DIGITS.data > 7],
+)
+def test_arrays_to_predict_are_prepared_as_in_training(load, open_rows, tmp_path, arrays):
+    path = write_shard(tmp_path / "x.tar", rows_of(arrays[:300]))
+    dataset = load("webdataset", path=path, split={"test": 0})
+    found = open_rows("webdataset", dataset, True, path=path)
+    train = dataset.splits["train"].columns
+    assert found.x.dtype == train["x"].dtype
+    np.testing.assert_array_equal(found.x, train["x"])
+    np.testing.assert_array_equal(found.y, train["y"])
+    assert found.kept == {"key": [f"{row:03}" for row in range(300)]}
+
+
+def test_a_row_to_predict_of_another_shape_is_named(load, open_rows, tmp_path):
+    dataset = load("webdataset", path=write_shard(tmp_path / "x.tar", rows_of(DIGITS.data[:20])))
+    for arrays, message in (
+        ([*DIGITS.data[:257], np.ones(3), np.ones(3)], r"row 258 is of shape \[3\], but row 257 is of \[64\]"),
+        (DIGITS.images[:2], "rows are of shape 8 x 8, but the training rows were of 64"),
+    ):
+        path = write_shard(tmp_path / "new.tar", rows_of(arrays))
+        with pytest.raises(DatasetError, match=message):
+            open_rows("webdataset", dataset, path=path)
+
+
 @pytest.mark.parametrize(
     ("members", "keys", "message"),
     [
