@@ -74,8 +74,7 @@ class DatasetInfo:
     memory_reason: str
     """Why, in a few words, e.g. ``0.9 MB fit in 12.4 GB of free memory``."""
     num_ranges: int = 0
-    """Ranges of bytes that large CSV and JSON files are streamed in; 0: none is cut. The order of shuffled rows depends
-    on them."""
+    """Ranges of bytes that large CSV and JSON files are streamed in, which the order of shuffled rows depends on."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     """Per channel (images) or feature; applied to each batch as ``(x - mean) / std`` after uint8 was divided by 255."""
@@ -158,9 +157,8 @@ class Split(ABC):
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield this worker's share of the rows, some at a time, the same ones and in the same order at every call.
 
-        Over all workers each row comes exactly once; a worker whose share is empty gets columns without rows, so that
-        their shapes are known. Rows of one ``group`` stay together on one worker. With one worker
-        it is all rows in the order of the data.
+        Over all workers each row comes exactly once, those of one ``group`` on one worker. One whose share is empty
+        gets columns without rows, which have shapes. With one worker it is all rows in the order of the data.
         """
 
 
@@ -309,6 +307,8 @@ class RawChunk:
     """All columns as they are, where training had no dataset: numpy or Arrow arrays, (rows,)."""
     categories: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
     """By column, how many of its values are categories that training never saw, and how many values there are."""
+    place: tuple[str, int] = field(default=("", 0), kw_only=True)
+    """For messages: the file, empty where it isn't known, and how many of its rows come before these."""
 
 
 class RowReader(Protocol):

@@ -19,6 +19,7 @@ OF_ROWS = ("classification", "regression", "ranking")
 """Tasks with one target per row; others have one for each place of a sequence."""
 NUMBERS = "biuf"
 """Kinds of NumPy's types."""
+CHUNK_VALUES = 1 << 20
 
 
 def check_parts(parts: Mapping[str, Mapping[str, Any]], *, stratify: bool) -> None:
@@ -73,6 +74,20 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
     if num_classes is None:
         dtype = "float64" if any(map(_is_wide, targets.values())) else "float32"
     return {split: {**columns, "y": targets[split].astype(dtype, copy=False)} for split, columns in splits.items()}
+
+
+def first_infinite(x: np.ndarray) -> tuple[int, int] | None:
+    """Return the row of the first infinite value, and its feature or channel; None if there is none."""
+    import numpy as np
+
+    if x.dtype.kind != "f" or x.ndim < 2:
+        return None
+    count = max(1, CHUNK_VALUES // max(1, x[:1].size))
+    for start in range(0, len(x), count):
+        chunk = x[start : start + count]
+        if not np.isfinite(chunk).all() and len(found := np.argwhere(np.isinf(chunk))):
+            return start + int(found[0][0]), int(found[0][1])
+    return None
 
 
 def _check_there(split: str, name: str, columns: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo, objects
 from rtrain.errors import PredictionError, first_line
+from rtrain.prediction.refused_values import check_values
 
 PREPARED = (
     "Its rows have a number for each of checkpoint.info.feature_names, in the data's own units: predict standardizes "
@@ -34,7 +35,7 @@ def as_rows(x: Any, info: DatasetInfo, *, takes_missing: bool) -> Any:
         takes_missing: Whether the model takes NaN for a missing value.
 
     Raises:
-        PredictionError: It is not an array of rows, or lacks values that the model needs.
+        PredictionError: It is not an array of rows, has infinite values, or lacks some that the model needs.
     """
     for what, is_it in (("a table", columns_of(x) is not None), ("a dict of columns", isinstance(x, Mapping))):
         if is_it:
@@ -49,8 +50,8 @@ def as_rows(x: Any, info: DatasetInfo, *, takes_missing: bool) -> Any:
         wanted = ", ".join(map(str, ("rows", *info.input_shape)))
         one = "For a single row: predict([x])" if rows.shape == info.input_shape else "Give a list of rows."
         raise PredictionError(f"x has the shape {rows.shape}: this model takes rows, ({wanted}).", one)
-    if not takes_missing:
-        _check_no_missing(rows, info)
+    advice = " checkpoint.info.mean has the means of training." if info.mean else ""
+    check_values(rows, info, "x[{}]".format, lambda: takes_missing, advice)
     return rows
 
 
@@ -75,20 +76,3 @@ def _plain(rows: np.ndarray, info: DatasetInfo) -> np.ndarray:
         return rows.astype("float64" if np.dtype(info.dtype).kind == "f" else info.dtype)
     except (TypeError, ValueError) as error:
         raise PredictionError(f"x contains more than numbers: {first_line(error)}.") from error
-
-
-def _check_no_missing(rows: np.ndarray, info: DatasetInfo) -> None:
-    """Refuse NaN, of which a network would make predictions of NaN."""
-    if rows.dtype.kind != "f" or rows.ndim < 2:
-        return
-    missing = np.isnan(rows)
-    if rows.shape[1:] == (len(info.feature_names),):
-        missing[:, [name in info.categories for name in info.feature_names]] = False  # of an unknown name
-    if not missing.any():
-        return
-    row, place = (int(one) for one in np.argwhere(missing)[0][:2])
-    name = f"'{info.feature_names[place]}'" if place < len(info.feature_names) else f"place {place}"
-    raise PredictionError(
-        f"x[{row}] has no value (NaN) at {name}: this model was trained on rows without missing values.",
-        "Fill it in, or leave the row out." + (" checkpoint.info.mean has the means of training." if info.mean else ""),
-    )

@@ -10,9 +10,8 @@ from typing import Any
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.given_rows import as_rows, columns_of
-from rtrain.prediction.opened_model import OpenedModel, open_model
+from rtrain.prediction.opened_model import open_model
 from rtrain.trainers.base import BASE
-from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
 
 FOLLOWED = ("trainer.predictor", BASE, "scaling.use_gpu")
@@ -89,11 +88,4 @@ def loaded(place: Path, words: Sequence[str], *, checkpoint: str, trust: bool) -
         if key not in FOLLOWED:
             raise ConfigError(f"{word} has no effect: predict(x) gets its rows as an argument.", "Leave it out.")
     model = opened.model
-    return Checkpoint(model.trained.folder, model.trained.info, model.load(), _takes_missing(opened))
-
-
-def _takes_missing(opened: OpenedModel) -> bool:
-    """Return whether a model predicts rows with missing values: of networks, one that was trained on such rows."""
-    model, about = opened.model, opened.about
-    was_asked = about.encoding.get("on_missing") == "keep" or bool(model.trained.info.missing)
-    return was_asked or load_trainer(model.trainer_name, model.trained.conf).takes_missing
+    return Checkpoint(model.trained.folder, model.trained.info, model.load(), model.takes_missing)

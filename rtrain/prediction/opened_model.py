@@ -105,6 +105,7 @@ def open_model(
         trained=trained,
         device="cuda" if composed.conf.scaling.use_gpu else "cpu",
         project_root=str(root or ""),
+        keeps_missing=about.encoding.get("on_missing") == "keep" or bool(info.missing),
     )
     return OpenedModel(model=model, about=about, composed=composed, words=words, root=root, own=own)
 

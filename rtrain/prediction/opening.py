@@ -136,7 +136,7 @@ class Opened:
             raise ConfigError(
                 message, "Don't choose a split: then all its rows are read as in training, if its source supports it."
             )
-        return SplitRows(_chosen(dataset, split))
+        return _chosen(dataset, split)
 
     def _conf_of_split(self) -> Any:
         """Return what reads a split with the features of training: others may have come since, or have another role."""
@@ -246,24 +246,28 @@ class SplitRows:
     """Reads the rows of a loaded split."""
 
     split: Split
+    where: str
+    """For messages."""
     pieces: Sequence[int] = (0,)
 
     def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows in the order of the data, some at a time; they always have labels."""
+        num_before = 0
         for columns in self.split.own_rows(piece, 1):
             for start in range(0, len(columns["y"]), MAX_BATCH_ROWS):
                 part = {name: values[start : start + MAX_BATCH_ROWS] for name, values in columns.items()}
                 kept = {name: part[name] for name in ("group",) if name in part}
                 more = (part.get(name) for name in ("group", "base_margin", "weight"))
-                yield RawChunk(part["x"], part["y"], kept, *more)
+                yield RawChunk(part["x"], part["y"], kept, *more, place=(self.where, num_before + start))
+            num_before += len(columns["y"])
 
 
-def _chosen(dataset: Dataset, split: str | None) -> Split:
-    """Return the split to predict: the one that is named, else the one that training did not see."""
+def _chosen(dataset: Dataset, split: str | None) -> SplitRows:
+    """Return the rows of the split to predict: the one that is named, else the one that training did not see."""
     name = split or next(one for one in ("test", "val", "train") if one in dataset.splits)
     if name not in dataset.splits:
         raise ConfigError(f"there is no split '{name}'.", there_are(dataset.splits))
-    return dataset.splits[name]
+    return SplitRows(dataset.splits[name], f"the split '{name}'")
 
 
 def _check_same(found: DatasetInfo, trained: DatasetInfo) -> None:

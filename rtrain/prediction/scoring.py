@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -16,6 +17,7 @@ from rtrain.config.diagnostics.own_lines import own_lines, render_lines
 from rtrain.config.targets.allow_list import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
 from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
+from rtrain.prediction.refused_values import check_values
 from rtrain.trainers.base import TrainerPlugin
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
@@ -41,6 +43,13 @@ class Model:
     """``cpu`` or ``cuda``."""
     project_root: str
     """Folder of the user's modules; empty if it no longer exists."""
+    keeps_missing: bool
+    """Training was asked to keep missing values, or met some."""
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether it predicts rows with missing values: of networks, one that was trained on such rows."""
+        return self.keeps_missing or load_trainer(self.trainer_name, self.trained.conf).takes_missing
 
     def load(self) -> Predictor:
         """Return the predictor.
@@ -89,8 +98,14 @@ class PredictionTask(Generic[T]):
     """Rows come with their labels, to evaluate."""
 
     def predictions(self, predictor: Predictor, chunk: RawChunk) -> Iterator[Prediction[T]]:
-        """Yield what ``make`` makes of some rows, batch by batch."""
+        """Yield what ``make`` makes of some rows, batch by batch.
+
+        Raises:
+            PredictionError: A value is infinite, or missing and needed.
+        """
         info = self.model.trained.info
+        if chunk.raw is None:
+            check_values(chunk.x, info, partial(_name_of_row, chunk), lambda: self.model.takes_missing)
         size = len(chunk.x) if self._measures_texts(info) else batch_rows(info)
         for start in range(0, len(chunk.x), size):
             batch = _part(chunk, slice(start, start + size))
@@ -190,6 +205,11 @@ def _scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.n
         message = "the model was trained to start from scores ('base_margin'), but these rows have none."
         raise DatasetError(message, "Add them as in training.")
     return predictor.predict_from(chunk.x, chunk.base_margin)
+
+
+def _name_of_row(chunk: RawChunk, row: int) -> str:
+    where, before = chunk.place
+    return f"{where}: row {before + row + 1}" if where else "a row"
 
 
 def read_chunks(reader: RowReader, pieces: Iterable[object], with_labels: bool) -> Iterator[RawChunk]:

@@ -73,4 +73,5 @@ def array_chunks(
             raise DatasetError(f"{part.where}: rows are of shape {mine}, but the training rows were of {learned}.")
         more = [None if values is None else values[rows] for values in given]
         names = {name: values[rows] for name, values in (kept or {}).items()}
-        yield RawChunk(x, None if y is None else targets(some, labels, first_row + start), names, *more)
+        place = (part.where, first_row + start)
+        yield RawChunk(x, None if y is None else targets(some, labels, place[1]), names, *more, place=place)
