@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rtrain.config.did_you_mean import there_are
@@ -68,12 +68,33 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
         if x.dtype.kind not in NUMBERS or x.ndim < 2:
             expected = "numbers of shape (rows, features) or (rows, channels, height, width) are needed"
             raise DatasetError(f"{_column(split, 'x')} is of type {x.dtype} and shape {x.shape}: {expected}.", FIX)
+        check_finite(x, f"{_column(split, 'x')}: ")
         _check_shape(split, "y", y)
         targets[split] = _targets(split, y, task) if num_classes is None else _classes(split, y, num_classes)
     dtype = "int64"
     if num_classes is None:
         dtype = "float64" if any(map(_is_wide, targets.values())) else "float32"
     return {split: {**columns, "y": targets[split].astype(dtype, copy=False)} for split, columns in splits.items()}
+
+
+def check_finite(x: np.ndarray, where: str, names: Sequence[str] = (), row_of: Callable[[int], int] = int) -> None:
+    """Refuse infinite values, of which no mean can be taken. NaN is a missing value.
+
+    Args:
+        x: Rows.
+        where: What the message begins with.
+        names: Names of the features, if they have some.
+        row_of: Returns the number that a row of ``x`` has in the data, from 0.
+
+    Raises:
+        DatasetError: Names the row and the feature or channel.
+    """
+    found = first_infinite(x)
+    if found is not None:
+        row, place = found
+        name = f"feature '{names[place]}'" if names else f"place {place}"
+        message = f"{where}{name} is infinite, or too large for {x.dtype}, in row {row_of(row) + 1}."
+        raise DatasetError(message, "Correct the value, or leave the row out.")
 
 
 def first_infinite(x: np.ndarray) -> tuple[int, int] | None:

@@ -46,6 +46,7 @@ MISTAKES = {
     "texts as inputs": ({"x": X.astype(str)}, "x of the split 'train' is of type <U"),
     "objects as inputs": ({"x": X.astype(object)}, "x of the split 'train' is of type object"),
     "numbers as inputs": ({"x": X[:, 0]}, r"x of the split 'train' is of type float32 and shape \(48,\)"),
+    "endless inputs": ({"x": np.where(Y[:, None] == 1, np.inf, X)}, "x of the split 'train': place 0 is infinite"),
     "lists": ({"x": X.tolist()}, "x of the split 'train' is a list, not an array"),
     "frames": ({"x": pd.DataFrame(X)}, r"is a pandas\.\S*DataFrame, not an array"),
     "series": ({"y": pd.Series(Y)}, r"is a pandas\.\S*Series, not an array"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Columns, Dataset
+from rtrain.datasets.checked_columns import check_finite
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.labels import Labels, LabelScan
@@ -76,6 +77,9 @@ def load_arrays(
         x = {split: inputs(part, "float64") for split, part in parts.items()}
     reason = always_resident(sum(values.nbytes for values in x.values())) if reason is None else reason
     _check_shapes(x, parts)
+    for split, part in parts.items():
+        with read_for(split):
+            check_finite(x[split], f"{part.where}: ", names.features)
     labels = scanned(parts, names.label, task)
     columns = dict[str, Columns]()
     for split, part in parts.items():

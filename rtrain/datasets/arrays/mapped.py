@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rtrain.datasets.arrays.load import Arrays, Names, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo
+from rtrain.datasets.checked_columns import check_finite
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.mean_std import Moments, given_statistics
@@ -61,7 +63,8 @@ def mapped_dataset(parts: Mapping[str, Arrays], on_disk: OnDisk, names: Names, c
     statistics = given_statistics(conf.normalize, len(first))
     missing: tuple[str, ...] = ()
     if statistics is None:
-        moments = _moments(splits["train"], on_disk.statistics_rows)
+        check = partial(check_finite, where=f"{parts['train'].where}: ", names=names.features)
+        moments = _moments(splits["train"], on_disk.statistics_rows, check, chosen["train"]["row"])
         statistics, missing = (moments.mean, moments.std), moments.missing(names.features)
     info = DatasetInfo(
         name=names.source,
@@ -87,12 +90,15 @@ def mapped_dataset(parts: Mapping[str, Arrays], on_disk: OnDisk, names: Names, c
     return Dataset(info, splits, encoding)
 
 
-def _moments(split: MappedSplit, max_rows: int) -> Moments:
-    """Return mean and standard deviation of ``max_rows`` rows, evenly spread."""
+def _moments(split: MappedSplit, max_rows: int, check: Callable[..., None], in_file: np.ndarray) -> Moments:
+    """Return mean and standard deviation of ``max_rows`` rows, evenly spread, once they are checked."""
     import numpy as np
 
     moments = Moments()
     chosen = np.arange(0, split.num_rows, max(1, -(-split.num_rows // max_rows)))
     for start in range(0, len(chosen), split.chunk_rows):
-        moments.add(split.columns(chosen[start : start + split.chunk_rows])["x"])
+        rows = chosen[start : start + split.chunk_rows]
+        x = split.columns(rows)["x"]
+        check(x, row_of=in_file[rows].__getitem__)
+        moments.add(x)
     return moments

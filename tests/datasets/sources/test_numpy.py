@@ -97,6 +97,19 @@ def test_missing_values_are_known_by_the_number_of_their_feature(load, tmp_path)
         assert load("numpy", path=str(tmp_path / "a"), memory=memory).info.missing == ("f5",)
 
 
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_an_infinite_value_is_named_by_its_row_in_the_file(load, tmp_path, memory):
+    x = X.astype(np.float64)
+    x[7, 5], x[7, 6], x[9] = np.nan, -np.inf, np.inf
+    write(tmp_path / "a", x=x, y=Y)
+    with pytest.raises(DatasetError, match=r"a: feature 'f6' is infinite, or too large for float64, in row 8\."):
+        load("numpy", path=str(tmp_path / "a"), memory=memory, split={"val": 0, "test": 0})
+    write(tmp_path / "b", x_train=X, y_train=Y, x_test=x[:9], y_test=Y[:9])
+    if memory == "resident":
+        with pytest.raises(DatasetError, match=r"in row 8\.\n.*\n.*without the test split: dataset.split.test=0"):
+            load("numpy", path=str(tmp_path / "b"), memory=memory)
+
+
 def test_new_rows_need_no_targets(load, tmp_path):
     np.savez(tmp_path / "x.npz", x=X, y=Y)
     dataset = load("numpy", path=str(tmp_path / "x.npz"))
