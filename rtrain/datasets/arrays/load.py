@@ -162,17 +162,43 @@ def _channels_first(images: np.ndarray) -> np.ndarray:
 
 
 def _check_shapes(x: Mapping[str, np.ndarray], parts: Mapping[str, Arrays]) -> None:
-    import numpy as np
-
     for split, values in x.items():
         part = parts[split]
         if values.shape[1:] != x["train"].shape[1:]:
             mine, other = (" x ".join(map(str, one.shape[1:])) for one in (values, x["train"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, those of {parts['train'].where} of {other}.")
-        for name, column in {"y": part.y, **part.more}.items():
-            count = len(column) if np.ndim(column) else "a single number"
-            if count != len(values):
-                raise DatasetError(f"{part.where}: there are {len(values)} rows of inputs, but {count} of {name}.")
+        check_beside(part, {"y": part.y, **part.more})
+
+
+def check_beside(part: Arrays, columns: Mapping[str, Any]) -> None:
+    """Check what comes with the rows of ``part``.
+
+    Raises:
+        DatasetError: There are more or fewer values than rows, a weight is negative, or a weight or a score to start
+            from is no number.
+    """
+    import numpy as np
+
+    for name, values in columns.items():
+        count = len(values) if np.ndim(values) else "a single number"
+        if count != len(part.x):
+            raise DatasetError(f"{part.where}: there are {len(part.x)} rows of inputs, but {count} of {name}.")
+        if name in ("weight", "base_margin"):
+            _check_numbers(np.asarray(values), name, part.where)
+
+
+def _check_numbers(values: np.ndarray, name: str, where: str) -> None:
+    import numpy as np
+
+    is_weight = name == "weight"
+    if values.dtype.kind not in "biuf" or values.ndim > (1 if is_weight else 2):
+        shape = " x ".join(map(str, values.shape))
+        raise DatasetError(f"{where}: {name} is of type {values.dtype} and shape {shape}; numbers by row are needed.")
+    wrong = ~np.isfinite(values) | (is_weight & (values < 0))
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        hint = "A weight must be 0 or more." if is_weight else None
+        raise DatasetError(f"{where}: {name} is {values[row]} in row {row + 1}.", hint)
 
 
 def scanned(parts: Mapping[str, Arrays], label: str, task: str) -> Labels:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.datasets.arrays.load import Arrays, inputs, targets
+from rtrain.datasets.arrays.load import Arrays, check_beside, inputs, targets
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.labels import Labels
 from rtrain.errors import DatasetError
@@ -63,6 +63,8 @@ def array_chunks(
     labels, dtype = Labels.stored(encoding["label"], encoding), encoding.get("dtype")
     roles = ("group", "base_margin", "weight")
     given = [part.more.get(name) if with_labels or name == "base_margin" else None for name in roles]
+    beside = {"y": part.y if with_labels else None, **dict(zip(roles, given, strict=True))}
+    check_beside(part, {name: values for name, values in beside.items() if values is not None})
     for start in range(0, len(part.x), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)
         y = None if part.y is None or not with_labels else part.y[rows]

@@ -79,6 +79,29 @@ def test_dense_rows_and_side_files_as_lightgbm_has_them(load, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("ending", "text", "message"),
+    [
+        ("weight", "1\n-2\n1\n", r"weight is -2\.0 in row 2\.\nA weight must be 0 or more"),
+        ("weight", "1\n1\nnan\n", "weight is nan in row 3"),
+        ("weight", "1\n2\n", "there are 3 rows of inputs, but 2 of weight"),
+        ("weight", "1 2\n1 2\n1 2\n", "weight is of type float32 and shape 3 x 2"),
+        ("init", "1 2\n1 inf\n1 2\n", r"base_margin is \[ 1\. inf\] in row 2"),
+        ("init", "1\n", "there are 3 rows of inputs, but 1 of base_margin"),
+    ],
+)
+def test_side_files_are_checked_in_training_and_in_evaluation(load, open_rows, tmp_path, ending, text, message):
+    file = tmp_path / "x.svm"
+    file.write_text("1\t0.5\t2\n0\t1.5\t1\n2\t3\t4\n")
+    dataset = load("libsvm", path=str(file), split={"test": 0})
+    file.with_name(f"x.svm.{ending}").write_text(text)
+    for read in (lambda: load("libsvm", path=str(file)), lambda: open_rows("libsvm", dataset, True, path=str(file))):
+        with pytest.raises(DatasetError, match=rf"x\.svm: {message}"):
+            read()
+    if ending == "weight":
+        assert len(open_rows("libsvm", dataset, path=str(file)).x) == 3, "a prediction doesn't look at weights"
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "the file is empty"),
