@@ -76,7 +76,7 @@ def load_arrays(
     if len({values.dtype for values in x.values()}) > 1:
         x = {split: inputs(part, "float64") for split, part in parts.items()}
     reason = always_resident(sum(values.nbytes for values in x.values())) if reason is None else reason
-    _check_shapes(x, parts)
+    check_shapes(x, parts)
     for split, part in parts.items():
         with read_for(split):
             check_finite(x[split], f"{part.where}: ", names.features)
@@ -161,13 +161,37 @@ def _channels_first(images: np.ndarray) -> np.ndarray:
     return images.transpose(0, 3, 1, 2) if images.shape[1] not in (1, 3) and images.shape[3] in (1, 3) else images
 
 
-def _check_shapes(x: Mapping[str, np.ndarray], parts: Mapping[str, Arrays]) -> None:
+def check_shapes(x: Mapping[str, np.ndarray], parts: Mapping[str, Arrays]) -> None:
+    """Check that ``parts`` fit together; ``x`` has their rows, or the first of them, as trainers take them.
+
+    Raises:
+        DatasetError: Their rows differ in shape, some are pixels and others not, or columns differ in length.
+    """
     for split, values in x.items():
         part = parts[split]
         if values.shape[1:] != x["train"].shape[1:]:
             mine, other = (" x ".join(map(str, one.shape[1:])) for one in (values, x["train"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, those of {parts['train'].where} of {other}.")
+        check_pixels(values, str(x["train"].dtype), part.where)
         check_beside(part, {"y": part.y, **part.more})
+
+
+def check_pixels(x: np.ndarray, learned: str, where: str) -> None:
+    """Refuse pixels of uint8 next to numbers of another type, and the other way round: trainers divide uint8 by 255.
+
+    Args:
+        x: Rows as trainers take them.
+        learned: Type of the train rows.
+        where: File, for messages.
+
+    Raises:
+        DatasetError: Names both types.
+    """
+    if (x.dtype == "uint8") != (learned == "uint8"):
+        which = "uint8, but the train rows are not" if x.dtype == "uint8" else "another type than the train rows, uint8"
+        raise DatasetError(
+            f"{where}: the inputs are of {which}.", "Save them as those: pixels of uint8 count as 0 to 1."
+        )
 
 
 def check_beside(part: Arrays, columns: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.datasets.arrays.load import Arrays, check_beside, inputs, targets
+from rtrain.datasets.arrays.load import Arrays, check_beside, check_pixels, inputs, targets
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.labels import Labels
 from rtrain.errors import DatasetError
@@ -58,7 +58,7 @@ def array_chunks(
         first_row: Messages number the rows from it on.
 
     Raises:
-        DatasetError: The rows are of another shape than those of training, or a label is of no class.
+        DatasetError: The rows are of another shape or kind than those of training, or a label is of no class.
     """
     labels, dtype = Labels.stored(encoding["label"], encoding), encoding.get("dtype")
     roles = ("group", "base_margin", "weight")
@@ -70,6 +70,8 @@ def array_chunks(
         y = None if part.y is None or not with_labels else part.y[rows]
         some = Arrays(where=part.where, x=part.x[rows], y=y)
         x = inputs(some, None if dtype == "uint8" else dtype)
+        if dtype is not None:
+            check_pixels(x, dtype, part.where)
         if list(x.shape[1:]) != encoding["input_shape"]:
             mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, but the training rows were of {learned}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, check_shapes, feature_names, inputs, load_arrays
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import TablePath
 from rtrain.datasets.splitting.shares import read_for, to_read
@@ -171,6 +171,7 @@ def _mapped(
     from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
     from rtrain.datasets.arrays.memmap import MappedArrays
 
+    check_shapes({split: inputs(replace(part, x=part.x[:1])) for split, part in parts.items()}, parts)
     paths = {split: one.path / f"{one.x}.npy" for split, one in found.items()}
     on_disk = OnDisk(
         make=lambda split, rows, y: MappedArrays(str(paths[split]), rows, y),

@@ -110,6 +110,35 @@ def test_an_infinite_value_is_named_by_its_row_in_the_file(load, tmp_path, memor
             load("numpy", path=str(tmp_path / "b"), memory=memory)
 
 
+@pytest.mark.parametrize("kind", ["int64", "float32"])
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_pixels_that_would_count_otherwise_than_in_training_are_refused(load, open_rows, tmp_path, kind, memory):
+    images = {"uint8": X.astype(np.uint8).reshape(-1, 1, 8, 8), kind: X.astype(kind).reshape(-1, 1, 8, 8)}
+    for name, x in images.items():
+        write(tmp_path / name, x=x, y=Y)
+    for learned, new, message in (
+        ("uint8", kind, "the inputs are of another type than the train rows, uint8"),
+        (kind, "uint8", "the inputs are of uint8, but the train rows are not"),
+    ):
+        dataset = load("numpy", path=str(tmp_path / learned), memory=memory)
+        assert open_rows("numpy", dataset, path=str(tmp_path / learned)).x.dtype == dataset.info.dtype
+        with pytest.raises(DatasetError, match=rf"{new}: {message}\.\nSave them as those"):
+            open_rows("numpy", dataset, path=str(tmp_path / new))
+        paths = {"train": str(tmp_path / learned), "test": str(tmp_path / new)}
+        with pytest.raises(DatasetError, match=message):
+            load("numpy", path=paths, memory=memory)
+
+
+def test_mapped_parts_that_do_not_fit_together_are_refused(load, tmp_path):
+    for arrays, message in (
+        ({"x_test": X[:, :9], "y_test": Y}, "rows are of shape 9, those of .* of 64"),
+        ({"x_test": X[:5], "y_test": Y}, "5 rows of inputs, but 1797 of y"),
+    ):
+        write(tmp_path / "a", x_train=X, y_train=Y, **arrays)
+        with pytest.raises(DatasetError, match=message):
+            load("numpy", path=str(tmp_path / "a"), memory="stream")
+
+
 def test_new_rows_need_no_targets(load, tmp_path):
     np.savez(tmp_path / "x.npz", x=X, y=Y)
     dataset = load("numpy", path=str(tmp_path / "x.npz"))
