@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +76,13 @@ class Tfrecord(Source):
 
         check_kind({"features", "image_size"} <= set(encoding), "records of arrays")
         files = [str(file) for part in shards_by_split(conf.path, ENDINGS).values() for file in part]
-        return TfrecordRows(files, conf, encoding)
+        return TfrecordRows(files, replace(conf, **_learned(encoding)), encoding)
+
+
+def _learned(encoding: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys that say which shape a row has, as in training."""
+    shape = encoding["input_shape"]
+    return {"shape": None if len(shape) == 1 else shape} if encoding["image_size"] is None else {"channels": shape[0]}
 
 
 @dataclass(frozen=True)

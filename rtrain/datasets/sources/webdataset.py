@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,9 @@ class Webdataset(Source):
 
         check_kind({"input", "image_size"} <= set(encoding), "samples of shards")
         files = [str(file) for part in shards_by_split(conf.path, ENDINGS).values() for file in part]
-        return WebdatasetRows(files, _Rows(encoding["input"], conf, encoding["image_size"]), encoding)
+        size = encoding["image_size"]
+        conf = conf if size is None else replace(conf, channels=encoding["input_shape"][0])
+        return WebdatasetRows(files, _Rows(encoding["input"], conf, size), encoding)
 
 
 @dataclass(frozen=True)

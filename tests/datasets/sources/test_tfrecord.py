@@ -81,6 +81,15 @@ def test_new_records_need_no_label(load, tmp_path):
     assert (chunk.x.tolist(), chunk.y) == ([[3, 1, 2]], None)
 
 
+def test_new_records_have_the_shape_of_training_without_the_keys(load, open_rows, tmp_path):
+    path = write_records(tmp_path / "x.tfrecord", [example(image=[png(row * 20)], label=[row % 2]) for row in range(6)])
+    numbers = write_records(tmp_path / "numbers.tfrecord", NUMBERS)
+    for keys in ({"path": path, "channels": 1}, {"path": path}, {"path": numbers, "shape": [1, 3]}, {"path": numbers}):
+        dataset = load("tfrecord", **keys, split={"test": 0})
+        found = open_rows("tfrecord", dataset, path=keys["path"])
+        np.testing.assert_array_equal(found.x, dataset.splits["train"].columns["x"])
+
+
 def test_new_records_have_the_type_of_training(load, open_rows, tmp_path):
     dataset = load("tfrecord", path=write_records(tmp_path / "x.tfrecord", NUMBERS))
     path = write_records(tmp_path / "new.tfrecord", [example(b=[1.0, 2.0], a=[2**24 + 1])])

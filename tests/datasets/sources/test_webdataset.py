@@ -51,6 +51,14 @@ def test_rows_to_predict_keep_their_names(load, tmp_path):
     assert chunk.y is None
 
 
+def test_images_to_predict_have_the_channels_of_training_without_the_key(load, open_rows, tmp_path):
+    path = write_shard(tmp_path / "x.tar", images(range(40)))
+    for channels in (1, 3):
+        dataset = load("webdataset", path=path, channels=channels, split={"test": 0})
+        found = open_rows("webdataset", dataset, path=path)
+        np.testing.assert_array_equal(found.x, dataset.splits["train"].columns["x"])
+
+
 def rows_of(arrays):
     named = [(f"{row:03}", one) for row, one in enumerate(arrays)]
     members = [((f"{name}.npy", npy(one)), (f"{name}.cls", b"%d" % (one.sum() % 2))) for name, one in named]
