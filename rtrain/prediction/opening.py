@@ -37,6 +37,7 @@ DECIDING = (*CHOOSING, "dataset.memory", "dataset.label")
 OF_ROWS = tuple(f"dataset.{key}" for key in ("ids", "max_unseen"))
 """Keys that say something of raw rows, and nothing of a split."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
+    "dataset.absent",
     "dataset.on_error",
     "dataset.shape",
     "dataset.tokenizer",

@@ -66,7 +66,9 @@ class Libsvm(Source):
         for file in (file for _, file in files if file.with_name(f"{file.name}.position").exists()):
             log.warning("%s.position is not read: no trainer takes the positions of a ranking", file)
         first: int | None = None
+        absent: str | None = None
         if is_sparse(files[0][1]):
+            absent = conf.absent
             read, first = read_sparse(files, _columns(conf))
         else:
             because = f"{files[0][1]} has the number of each column on each line"
@@ -81,7 +83,7 @@ class Libsvm(Source):
         }
         names = Names(source="libsvm", label="label", features=feature_names(parts["train"].x.shape[1]))
         dataset = load_arrays(parts, names, conf, conf.task)
-        return Dataset(dataset.info, dataset.splits, {**dataset.encoding, "first_column": first})
+        return Dataset(dataset.info, dataset.splits, {**dataset.encoding, "first_column": first, "absent": absent})
 
     def open_rows(self, conf: LibsvmConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open the files at ``path``; labels may be missing. Columns are numbered as in training."""
@@ -131,6 +133,7 @@ class LibsvmRows:
             return read_dense(file, count, with_labels=with_labels)
         columns = _columns(self.conf)
         first = self.encoding.get("first_column") if columns.first is None else columns.first
-        columns = replace(columns, first=first, count=columns.count or count)
+        absent = self.encoding.get("absent") or columns.absent
+        columns = replace(columns, first=first, count=columns.count or count, absent=absent)
         (part,), _ = read_sparse([("train", file)], columns, with_labels=with_labels and has_labels(file))
         return part

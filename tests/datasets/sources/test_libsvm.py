@@ -165,6 +165,13 @@ def test_new_rows_have_the_columns_of_training(load, open_rows, tmp_path, first,
         assert found.y is None
 
 
+@pytest.mark.parametrize("absent", ["zero", "missing"])
+def test_absent_columns_of_new_rows_are_what_they_were_in_training(load, open_rows, tmp_path, absent):
+    (tmp_path / "x.svm").write_text("1 1:2 3:4\n0 2:5\n" * 5)
+    dataset = load("libsvm", path=str(tmp_path), absent=absent, split={"test": 0})
+    np.testing.assert_array_equal(open_rows("libsvm", dataset, path=str(tmp_path)).x, columns(dataset)["x"])
+
+
 def test_new_rows_in_several_files_keep_their_order_and_their_queries_apart(load, tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.svm").write_text("".join(f"{row % 3} qid:{row // 3} 1:{row} 2:1\n" for row in range(9)))
