@@ -199,7 +199,7 @@ def check_beside(part: Arrays, columns: Mapping[str, Any]) -> None:
 
     Raises:
         DatasetError: There are more or fewer values than rows, a weight is negative, or a weight or a score to start
-            from is no number.
+            from is not a finite number.
     """
     import numpy as np
 
