@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.datasets.tables.formats.csv_codes import code_columns
 from rtrain.datasets.tables.spellings import is_mark
 from rtrain.first_config.columns import FEATURE, Column
+from rtrain.first_config.flow import in_flow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"\s*\+?\d+\s*")
 _LOSES_MORE = re.compile(r"\s*(\+\d{4,}|\d{16,})\s*")
 """A telephone number, or digits that a float doesn't keep."""
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _ZEROS = re.compile(r"\s*0\d+\s*")
 
 
@@ -50,7 +49,7 @@ def noted(column: Column, code: pa.ChunkedArray) -> Column:
     """Return a column of numbers that may be codes, with what keeps them as they are written."""
     if column.use != FEATURE:
         return column
-    name = column.name if _WORD.fullmatch(column.name) else json.dumps(column.name, ensure_ascii=False)
+    name = in_flow(column.name)
     if any(map(_ZEROS.fullmatch, _texts(code))):
         return replace(column, note=f"to keep leading zeros: categorical: [{name}]")
     return replace(column, note=f"to keep it as written: dtypes: {{{name}: category}}")

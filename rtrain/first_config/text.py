@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from rtrain.first_config.columns import LEFT_OUT, NAME, Column
+from rtrain.first_config.flow import in_flow
 from rtrain.first_config.look import TableLook
 from rtrain.text.printable import printable
 
@@ -21,8 +18,6 @@ MOST_COLUMNS = 60
 """Most columns that are described, each on a line."""
 WIDEST = 28
 """Most characters of a column's name in the list of columns."""
-_WORD = re.compile(r"[A-Za-z_][\w./-]*")
-"""Texts that may need no quotes."""
 SIGNS = {"\t": "tab", ";": "semicolon", "|": "pipe"}
 
 
@@ -98,7 +93,7 @@ def _dataset(found: TableLook) -> str:
     lines = [_line(key, value, comments.get(key)) for key, value in keys.items()]
     times = [one.name for one in found.used(LEFT_OUT) if one.is_time and not one.num_missing]
     if times and not found.splits:
-        by_time = _flow({"by_time": times[0], **split})
+        by_time = in_flow({"by_time": times[0], **split})
         lines.append(f"  # to train on the oldest rows and test on the newest: split: {by_time}\n")
     return "dataset:\n" + "".join(lines)
 
@@ -117,20 +112,7 @@ def _trainer(found: TableLook) -> str:
 
 
 def _line(key: str, value: Any, comment: str | None = None) -> str:
-    return f"  {key}: {_flow(value)}" + (f"   # {comment}\n" if comment else "\n")
-
-
-def _flow(value: Any) -> str:
-    """Return a value on one line, as YAML has it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
-    if isinstance(value, str) and not (_WORD.fullmatch(value) and yaml.safe_load(value) == value):
-        return json.dumps(value.replace("${", "\\${"), ensure_ascii=False)  # which is YAML, too
-    return str(value)
+    return f"  {key}: {in_flow(value)}" + (f"   # {comment}\n" if comment else "\n")
 
 
 def _named(value: Any) -> Any:

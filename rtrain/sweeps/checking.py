@@ -53,9 +53,5 @@ def _trials(trials: Trials, search: Search) -> Iterator[tuple[Sequence[str], str
         for trial, plan in iter(planner.next, None):
             yield trial.overrides, f"trial {trial.number}", plan.composed
         return
-    for point in planner.samples():
-        words = trials.words(point)
-        with named(words, "a trial"):
-            sample = trials.plan(0, point)
-        if sample is not None:
-            yield words, "a trial", sample.composed
+    for words, plan in planner.sampled():
+        yield words, "a trial", plan.composed

@@ -142,6 +142,19 @@ class Planner:
                 if value != first[place]:
                     yield (*first[:place], value, *first[place + 1 :])
 
+    def sampled(self) -> Iterator[tuple[Sequence[str], Plan]]:
+        """Yield the overrides of such points and their trials, composed.
+
+        Raises:
+            ConfigError: Something is wrong with one.
+        """
+        for point in self.samples():
+            words = self._trials.words(point)
+            with named(words, "a trial"):
+                plan = self._trials.plan(0, point)
+            if plan is not None:
+                yield words, plan
+
     def _enroll(self, point: Point) -> tuple[Trial, Plan] | None:
         """Return the trial of a point, unless it is excluded, or was asked for before."""
         key = self._trials.key(point)

@@ -167,12 +167,9 @@ class Sweep:
 
     def _check_values(self) -> None:
         """Check each value that a search may propose once, and both ends of intervals: its trials are not known yet."""
-        for point in self._planner.samples():
-            words = self._trials.words(point)
+        for words, plan in self._planner.sampled():
             with named(words, "a trial"):
-                plan = self._trials.plan(0, point)
-                if plan is not None:
-                    self._checks.check(plan.composed)
+                self._checks.check(plan.composed)
 
     def _remember(self) -> None:
         """Pass the existing trials to search and scheduler."""

@@ -143,7 +143,7 @@ def test_codes_that_keep_their_digits_stay_numbers_with_a_note(name):
     assert note in Path("t.yaml").read_text()
 
 
-@pytest.mark.parametrize("name", ["zip\ncode", "a, b", "x: y", "plain", "{z}", "é"])
+@pytest.mark.parametrize("name", ["zip\ncode", "a, b", "x: y", "plain", "{z}", "é", "yes", "null"])
 def test_what_keeps_codes_as_they_are_written_can_be_followed(name, capsys):
     rows = [f"{row % 50:05d},{y}" for row, y in enumerate(Y)]
     Path("rows.csv").write_text("\n".join([f'"{name}",y', *rows]))
