@@ -15,6 +15,7 @@ from rtrain.runs.manifest import Manifest
 from rtrain.runs.status import Status
 from rtrain.runs.written_files import COPIES, names_text
 from rtrain.storage.stores import is_url
+from rtrain.text.enumeration import few
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
 
@@ -250,9 +251,7 @@ def files_text(files: Mapping[str, Any], run_dir: Path | None = None) -> str:
 
 def others_text(files: Mapping[str, Any]) -> str:
     """Return which other runs may have written the files of a manifest."""
-    runs = files["may_be_of"]
-    more = f" and {len(runs) - MAX_OTHERS} more" if len(runs) > MAX_OTHERS else ""
-    return f"from {printable(', '.join(runs[:MAX_OTHERS]))}{more}, which trained at the same time"
+    return f"from {printable(few(files['may_be_of'], MAX_OTHERS))}, which trained at the same time"
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

@@ -11,6 +11,7 @@ from rtrain.runs.facts import GitState, installed_packages
 from rtrain.runs.filesystem.files import write_atomic
 from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import Manifest
+from rtrain.text.enumeration import few
 from rtrain.text.printable import printable
 
 DIFF, PACKAGES = "code.diff", "packages.txt"
@@ -66,8 +67,7 @@ def in_words(changed: Mapping[str, tuple[Any, Any]]) -> str:
         name if name in (UNCOMMITTED, UNTRACKED) else f"{name} {_short(was)} -> {_short(now)}"
         for name, (was, now) in changed.items()
     ]
-    more = f" and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
-    return printable(", ".join(texts[:MOST_SHOWN]) + more)
+    return printable(few(texts, MOST_SHOWN))
 
 
 def _short(value: Any) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from rtrain.runs.filesystem.open_files import file_id, written_by_others
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.text.enumeration import few
 
 MAX_LOOKED_AT = 5_000
 """Files that are looked at, those nearest to the top first, and in one folder: a home directory has millions."""
@@ -120,8 +121,7 @@ def names_text(facts: Mapping[str, Sequence[str]]) -> str:
         about = [f"{count} files"] if count > 1 else []
         about += ["replaced"] if top in replaced else []
         texts.append(f"{top} ({', '.join(about)})" if about else top)
-    rest = len(texts) - MAX_SHOWN
-    return ", ".join(texts[:MAX_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return few(texts, MAX_SHOWN)
 
 
 def _top(name: str) -> str:

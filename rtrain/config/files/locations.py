@@ -15,11 +15,14 @@ from rtrain.config.files.data_files import words_for
 from rtrain.config.files.home import expanded
 from rtrain.config.files.no_config import hint_for
 from rtrain.errors import ConfigError
+from rtrain.text.enumeration import few
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
 CONFIG = "config"
 """Name of the config of a folder that is a separate project."""
 PROJECT_MARKS = ("pyproject.toml", ".git")
+MOST_CONFIGS = 12
+"""So many of the configs of a folder are listed in an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,16 +207,12 @@ def _listing(folder: Path) -> str:
     names = _configs_in(folder)
     if not names:
         return f"  there is no YAML file in {folder}"
-    return f"  in it: {_few(names)}\n  {_to_type('rtrain', 'fit', folder / names[0])}"
+    return f"  in it: {few(names, MOST_CONFIGS)}\n  {_to_type('rtrain', 'fit', folder / names[0])}"
 
 
 def _configs_in(folder: Path) -> list[str]:
     """Return what may be configs; hidden files are those of other tools."""
     return sorted(one.name for one in folder.glob("*.yaml") if not one.name.startswith("."))
-
-
-def _few(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _wrong_suffix(config: str, path: Path) -> ConfigError:

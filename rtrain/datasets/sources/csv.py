@@ -20,6 +20,7 @@ from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
 from rtrain.datasets.whole.conf import WholeFilesConf
 from rtrain.errors import DatasetError
+from rtrain.text.enumeration import few
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,10 +184,9 @@ def _tell_of_texts(info: DatasetInfo) -> None:
     padded = {what: next((text for text in texts if text != text.strip()), None) for what, texts in columns.items()}
     found = [f"{what} ('{text}')" for what, text in padded.items() if text is not None]
     if found:
-        more = f" and {len(found) - MOST_PADDED} more" if len(found) > MOST_PADDED else ""
         log.warning(
-            "there are blanks around values of %s%s; to remove them: dataset.skipinitialspace=true",
-            *(", ".join(found[:MOST_PADDED]), more),
+            "there are blanks around values of %s; to remove them: dataset.skipinitialspace=true",
+            few(found, MOST_PADDED),
         )
 
 

@@ -15,6 +15,7 @@ from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kin
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
+from rtrain.text.enumeration import few
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 IMAGES = ("png", "jpg", "jpeg", "webp", "bmp", "ppm", "pgm", "tif", "tiff", "gif")
 CHUNK_ROWS = 256
+MOST_ENDINGS = 10
+"""So many endings of a row are listed in an error."""
 
 Sample = dict[str, bytes]
 """The members of a row by their endings, and its name as ``__key__``."""
@@ -174,15 +177,17 @@ def _where(file: Path, sample: Sample) -> str:
 
 
 def _endings(sample: Sample) -> str:
-    return ", ".join(sorted(set(sample) - {"__key__"}))
+    return few(sorted(set(sample) - {"__key__"}), MOST_ENDINGS)
 
 
 def _input(first: Sample, conf: WebdatasetConf, where: str) -> str:
     wanted = (*IMAGES, "npy") if conf.input is None else (conf.input,)
     found = next((one for one in wanted if one in first), None)
     if found is None:
-        message = f"{where}: the first row has no {conf.input or 'image or npy'}; it has: {_endings(first)}."
-        raise DatasetError(message, "Set the extension of the input: dataset.input=...")
+        row = first["__key__"].decode()
+        message = f"{where}: the first row, '{row}', has no {conf.input or 'image or npy'}; it has: {_endings(first)}."
+        hint = "Set the extension of the input: dataset.input=... A row's name ends at the first dot of its file names."
+        raise DatasetError(message, hint)
     return found
 
 

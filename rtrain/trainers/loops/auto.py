@@ -11,6 +11,7 @@ import numpy as np
 from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
+from rtrain.text.enumeration import few
 from rtrain.trainers.base import SCHEDULE_LENGTHS, Job
 from rtrain.trainers.loops.directions import Directions, check_modes, not_reported
 from rtrain.trainers.loops.epochs.conf import EpochsConf
@@ -18,6 +19,8 @@ from rtrain.trainers.loops.monitor import metrics_named
 from rtrain.trainers.loops.tasks import CLASSES, metric_names, usual_monitor
 
 AUTO = "auto"
+MOST_COLUMNS = 3
+"""So many columns are named in an error."""
 
 
 def fill_from_dataset(
@@ -229,8 +232,9 @@ def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "use trees: t
         ConfigError: Names some of them.
     """
     if info.missing:
+        columns = few(info.missing, MOST_COLUMNS)
         raise ConfigError(
-            f"{taker} does not support missing values, but there are some in {_some(info.missing)} of {info.name}.",
+            f"{taker} does not support missing values, but there are some in {columns} of {info.name}.",
             f"Fill them in (for tables: 'dataset.on_missing=mean'), drop what has them, or {ways}",
         )
 
@@ -251,20 +255,14 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
     """
     if not info.categories:
         return check_no_missing(f"the {trainer} trainer", info)
-    columns, some = ",".join(info.categories), _some(list(info.categories))
-    missing = f", and values are missing in {_some(info.missing)}" if info.missing else ""
+    columns, some = ",".join(info.categories), few(list(info.categories), MOST_COLUMNS)
+    missing = f", and values are missing in {few(info.missing, MOST_COLUMNS)}" if info.missing else ""
     raise ConfigError(
         f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories{missing}.",
         f"Encode them: 'dataset.preprocessors=[{{type: OneHotEncoder, columns: [{columns}]}}]', or drop them: "
         f"'dataset.drop=[{columns}]'{'; fill in what is missing: dataset.on_missing=mean' if missing else ''}. "
         "Or use trees, which need none of this: trainer=xgboost",
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return the first three names, and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"
 
 
 def judged_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> tuple[str, ...]:

@@ -95,7 +95,12 @@ def test_a_row_to_predict_of_another_shape_is_named(load, open_rows, tmp_path):
     ("members", "keys", "message"),
     [
         ([], {}, "the shard is empty"),
-        ([("a.txt", b"x"), ("a.cls", b"1")], {}, "has no image or npy; it has: cls, txt"),
+        ([("a.txt", b"x"), ("a.cls", b"1")], {}, "first row, 'a', has no image or npy; it has: cls, txt"),
+        (
+            [(f"a.{n:03}.png", b"") for n in range(900)],
+            {},
+            r"'a', .* 000.png, .* and 890 more\.\n.*first dot",
+        ),
         ([("a.png", png(0))], {}, r"row 'a' has no \.cls.\nIt has: png"),
         ([("a.png", b"no image"), ("a.cls", b"1")], {}, r"row 'a': can't be read as an image"),
         ([("a.png", png(0)), ("a.json", b"{}")], {"label": "json.y"}, "has no key 'y'"),

@@ -15,6 +15,7 @@ from rtrain.errors import CheckpointError, PredictionError
 from rtrain.plugins import check_installed
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.events import events_file
+from rtrain.text.enumeration import few
 from rtrain.trainers.base import TrainerPlugin
 from rtrain.trainers.trained import FILE_NAME, LoadedCheckpoint
 
@@ -86,10 +87,9 @@ def unknown_model(trained: LoadedCheckpoint, why: str) -> CheckpointError:
         for one in trained.folder.rglob("*")
         if one.is_file() and one.name not in own
     )
-    shown = ", ".join(names[:MOST_FILES]) + (f" and {len(names) - MOST_FILES} more" if len(names) > MOST_FILES else "")
     return CheckpointError(
         f"{trained.folder} was reported by {trained.conf.train_loop}, a custom train loop, and {why}. It contains: "
-        f"{shown or 'nothing'}.",
+        f"{few(names, MOST_FILES) or 'nothing'}.",
         "Set a function that returns a predictor: trainer.predictor=my_module:load\n"
         "  def load(folder):                     # a pathlib.Path\n"
         "      model = ...                       # from the files of the folder\n"
