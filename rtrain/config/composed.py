@@ -55,7 +55,7 @@ class Composed:
     awaiting: Mapping[str, CliWord | None] = field(default_factory=dict)
     """Keys that are set and of which only the rows tell whether they have an effect; with their words, if typed."""
     typed: frozenset[str] = frozenset()
-    """Keys that the command line sets to something."""
+    """Keys that the command line sets to something, or that a sweep varies."""
     given: bool = False
     """Whether the config is a mapping of a call from Python."""
     of_run: bool = False

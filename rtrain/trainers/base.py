@@ -46,6 +46,8 @@ class Job:
     """Which way the metrics of the trainer get better."""
     schedule: str | None = None
     """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
+    typed: frozenset[str] = frozenset()
+    """Keys that the command line sets to something, or that a sweep varies: one of them without effect is an error."""
     notices: tuple[str, ...] = ()
     """What the user should know before it starts: what the rows and the trainer say about the config."""
     redact: Redactor = field(default_factory=Redactor)

@@ -231,6 +231,7 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         about=about,
         signing_key=signing_key(about.seal),
         schedule=plugin.schedule_key(composed.resolved["trainer"]),
+        typed=composed.typed,
         redact=composed.redact,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)

@@ -44,7 +44,7 @@ class Checked:
     awaiting: Mapping[str, CliWord | None]
     """Keys that are set and of which only the rows tell whether they have one; with their words, if they are typed."""
     typed: frozenset[str]
-    """Keys that the command line sets to something; those of mappings one by one."""
+    """Keys that the command line sets to something, those of mappings one by one, and those that a sweep varies."""
 
 
 def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bool) -> Checked:
@@ -81,7 +81,7 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
             one.key: one.place for one in _of_command(places, of_rows, typed) if isinstance(one.place, CliWord)
         }
     notes = tuple(_notes(one for one in found if not one.need.documented))
-    return Checked(notes, awaiting, frozenset() if request.of_file else frozenset(typed))
+    return Checked(notes, awaiting, frozenset() if request.of_file else frozenset({*typed, *request.swept}))
 
 
 def check_with_rows(awaiting: Mapping[str, CliWord | None], way: Way) -> tuple[str, ...]:

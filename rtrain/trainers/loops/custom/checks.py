@@ -12,7 +12,7 @@ from rtrain.config.targets.allow_list import project_roots
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import check_names_known, check_types
 from rtrain.config.targets.suspended import ASYNC, GENERATOR, why_suspended
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.predictors.predictor import check_predictor
 from rtrain.trainers.loops.custom.shards.names import check_split_name, shared_splits
@@ -29,7 +29,7 @@ def check_custom(job: Job) -> None:
     function = job.builder.locate_function(conf.train_loop, "trainer.train_loop")
     _refuse_suspended(function, conf.train_loop)
     _check_arguments(function, conf.arguments, conf.train_loop)
-    config_parameter(function, conf.arguments)
+    _check_config_taken(job, function)
     if conf.validation_config is not None:
         key = "trainer.validation_config"
         validate = job.builder.locate_function(conf.validation_config.function, f"{key}.function")
@@ -126,6 +126,21 @@ def _check_rows_suffice(job: Job) -> None:
             )
 
 
+def _check_config_taken(job: Job, function: Any) -> None:
+    """Refuse what the command line, or a sweep, sets in a config that the train loop does not take.
+
+    Raises:
+        TargetError: Names the first key.
+        ConfigError: The loop needs more than one argument.
+    """
+    if config_parameter(function, job.conf.trainer.arguments) is not None:
+        return
+    set_keys = sorted(key for key in job.typed if f"{key}.".startswith("trainer.train_loop_config."))
+    if set_keys:
+        problem, hint = _not_taken(job, function)
+        raise TargetError(set_keys[0], problem, f"{hint}.")
+
+
 def config_not_taken(job: Job) -> list[str]:
     """Return a line if there is a config that a job's train loop does not take, as Ray decides it."""
     conf = job.conf.trainer
@@ -134,11 +149,16 @@ def config_not_taken(job: Job) -> list[str]:
     function = job.builder.locate_function(conf.train_loop, "trainer.train_loop")
     if config_parameter(function, conf.arguments) is not None:
         return []
-    name = getattr(function, "__name__", conf.train_loop)
-    return [
-        f"trainer.train_loop_config has no effect: {conf.train_loop} needs no argument. "
-        f"It is passed to a parameter without a default: def {name}(config)"
-    ]
+    return [f"trainer.train_loop_config {'. '.join(_not_taken(job, function))}"]
+
+
+def _not_taken(job: Job, function: Any) -> tuple[str, str]:
+    """Return why keys of the config have no effect, and what gives them one."""
+    path = job.conf.trainer.train_loop
+    return (
+        f"has no effect: {path} needs no argument",
+        f"The config is passed to a parameter without a default: def {getattr(function, '__name__', path)}(config)",
+    )
 
 
 def config_parameter(function: Any, arguments: Collection[str] = ()) -> inspect.Parameter | None:

@@ -29,10 +29,6 @@ def train(config):
     if config["fails"] and not is_again:
         raise OSError("no luck")
     ray.train.report({"epoch": 5, "step": 9, "loss": config["lr"]})
-
-
-def takes_nothing():
-    ray.train.report({"loss": 1.0})
 """
 CONFIG = """
 trainer: {type: torch, train_loop: 'writing_loops:train', train_loop_config: {lr: 1.0, fails: false}}
@@ -167,11 +163,6 @@ def test_a_sweep_says_that_trials_replace_each_others_files(project, capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert said.count("model-0.pt") == 1
     assert "${hydra:runtime.output_dir}" in said
-
-
-def test_a_config_that_a_loop_does_not_take_is_told(project, capsys):
-    assert command(["fit", "loop.yaml", "trainer.train_loop=writing_loops:takes_nothing"]) == 0
-    assert "trainer.train_loop_config has no effect" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import rtrain
+from rtrain.cli.app import run as command
 from rtrain.errors import ConfigError
 
 FUNCTIONS = """
@@ -92,6 +93,11 @@ SCALES = {
 }
 
 
+def write_config(folder, name, arguments="{}", more=""):
+    keys = f"train_loop: 'loop_functions:{name}', train_loop_config: {{value: 1}}, arguments: {arguments}"
+    (folder / "loop.yaml").write_text(f"trainer: {{type: torch, {keys}}}\n{more}")
+
+
 @pytest.fixture
 def fit(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text("")
@@ -99,8 +105,7 @@ def fit(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["rtrain", "fit", "loop.yaml", "num_workers=0"])
 
     def fit(name, arguments="{}"):
-        keys = f"train_loop: 'loop_functions:{name}', train_loop_config: {{value: 1}}, arguments: {arguments}"
-        (tmp_path / "loop.yaml").write_text(f"trainer: {{type: torch, {keys}}}\n")
+        write_config(tmp_path, name, arguments)
         return rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0", f"run.root_dir={tmp_path / 'runs'}"])
 
     return fit
@@ -109,6 +114,35 @@ def fit(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", SCALES)
 def test_it_is_called_with_the_config_if_it_needs_one(fit, name):
     assert fit(name).manifest.metrics == {"value": SCALES[name], "arguments": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("bound", "{}"), ("with_default", "{}"), ("without_config", "{value: 2}")]
+)
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (["trainer.train_loop_config.value=2"], ""),
+        (["trainer.train_loop_config={value: 2}"], ""),
+        (["+trainer.train_loop_config.other=2"], ""),
+        (["trainer.train_loop_config.value=2,3", "--multirun"], ""),
+        (["trainer.train_loop_config.value=interval(1,3)", "sweep=random", "sweep.num_trials=2", "--multirun"], ""),
+        (["--multirun"], "sweep: {params: {trainer.train_loop_config.value: '2,3'}}"),
+    ],
+)
+def test_what_sets_a_config_that_it_does_not_take_is_refused(
+    fit, tmp_path, monkeypatch, capsys, name, arguments, words, more
+):
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path, name, arguments, more)
+    for verb in ("check", "fit"):
+        assert command([verb, "loop.yaml", "num_workers=0", *words]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"error: trainer.train_loop_config.{'other' if 'other' in words[0] else 'value'}: has no effect" in said
+        assert "def " in said
+    assert not [one.name for one in tmp_path.iterdir() if one.is_dir() and one.name in ("runs", "multirun")]
+    assert command(["fit", "loop.yaml", "num_workers=0"]) == 0  # a file may be for several loops
+    assert "trainer.train_loop_config has no effect" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(("name", "problem"), [("by_name", "needs config by name"), ("of_two", "needs 2 arguments")])
