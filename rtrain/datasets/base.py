@@ -62,7 +62,7 @@ class DatasetInfo:
     merged_targets: bool = False
     """float32 would make many different targets equal, or infinite: it takes a trainer that computes in float64."""
     columns: tuple[str, ...] = ()
-    """Optional columns that the train split has: ``weight``, ``group``, ``base_margin``."""
+    """Optional columns that a split has: ``weight``, ``group``, ``base_margin``."""
     num_rows: Mapping[str, int]
     """Rows per split."""
     num_skipped: int = 0

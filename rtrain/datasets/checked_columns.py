@@ -12,7 +12,9 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
 
-COLUMNS = ("x", "y", "weight", "group", "base_margin")
+BESIDE = ("weight", "group", "base_margin")
+"""What rows may have with their inputs and targets."""
+COLUMNS = ("x", "y", *BESIDE)
 """What rows in memory may have."""
 FIX = "Fix the source."
 OF_ROWS = ("classification", "regression", "ranking")
@@ -60,6 +62,12 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
             raise DatasetError(f"the source returns a column '{min(other)}'.", there_are(COLUMNS))
         _check_there(split, "x", columns)
         _check_weights(split, columns.get("weight"))
+    for name in ("group", "base_margin"):
+        without = [split for split, columns in splits.items() if name not in columns]
+        if 0 < len(without) < len(splits):
+            other = next(split for split in splits if split not in without)
+            message = f"the split '{without[0]}' has no {name}, but '{other}' has one."
+            raise DatasetError(message, f"Give {name} to all splits, or to none.")
     if task not in OF_ROWS:
         return dict(splits)
     targets = {}

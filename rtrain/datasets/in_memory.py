@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
-from rtrain.datasets.checked_columns import checked_columns
+from rtrain.datasets.checked_columns import BESIDE, checked_columns
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
 from rtrain.errors import DatasetError
@@ -66,6 +66,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         memory="resident",
         memory_reason=content.memory_reason,
         missing=_missing(splits, content.feature_names),
+        columns=tuple(name for name in BESIDE if any(name in columns for columns in splits.values())),
         mean=statistics[0],
         std=statistics[1],
     )

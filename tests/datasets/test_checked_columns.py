@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rtrain.datasets.checked_columns import BESIDE
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.splitting.shares import split_parts
@@ -115,3 +116,18 @@ def test_numbers_to_predict_lose_no_digit(y, kind):
     parts = [part["y"] for one in columns(found).values() for part in one]
     assert {part.dtype for part in parts} == {np.dtype(kind)}
     assert sorted(np.concatenate(parts).tolist()) == sorted(y.astype("float64").tolist())
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("of", [("train",), ("val",), ("train", "val")], ids=" ".join)
+def test_a_column_that_only_some_splits_have_is_known_or_refused(name, of):
+    columns = {"x": X, "y": (Y > 0) * 1.0}
+    more = {"weight": np.ones(ROWS, "float32"), "group": np.arange(ROWS) // 6, "base_margin": np.zeros(ROWS)}
+    splits = {split: {**columns, **({name: more[name]} if split in of else {})} for split in ("train", "val")}
+    content = Content(name="own", task="ranking" if name == "group" else "regression", memory_reason="x")
+    if name == "weight" or len(of) == 2:
+        assert resident_dataset(splits, content, RowsConf()).info.columns == (name,)
+    else:
+        without = "val" if of == ("train",) else "train"
+        with pytest.raises(DatasetError, match=f"the split '{without}' has no {name}, but '{of[0]}' has one"):
+            resident_dataset(splits, content, RowsConf())

@@ -107,7 +107,6 @@ def _coded(
         dtype=str(train["x"].dtype),
         target_dtype=labels.targets.dtype,
         merged_targets=labels.targets.merged,
-        columns=tuple(name for name in train if name not in ("x", "y")),
     )
     encoding = {
         "task": task,

@@ -98,7 +98,6 @@ def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: Column
         missing=tuple(name for name in dataset.info.missing if name not in categories),
         target_dtype=spec.labels.targets.dtype,
         merged_targets=spec.labels.targets.merged,
-        columns=spec.roles.names,
         mean=unscaled(dataset.info.mean, features, categories, 0.0),
         std=unscaled(dataset.info.std, features, categories, 1.0),
     )
