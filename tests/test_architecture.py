@@ -168,6 +168,7 @@ NAMING = {
     "where TensorFlow's generated code lies": ("config/diagnostics/own_lines.py",),
     "a function of import rtrain": ("__init__.py",),
     "whether an import takes a GPU": ("testing/trainer_contract.py",),
+    "whatever draws random numbers in this process": ("testing/random_numbers.py",),
     "data of tests": ("testing/logger_contract.py", "testing/workers.py"),
 }
 """Why files outside of the folders of trainers and models name one: the rest of what is to be said, its plugin says."""

@@ -65,8 +65,8 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
     for name in ("group", "base_margin"):
         without = [split for split, columns in splits.items() if name not in columns]
         if 0 < len(without) < len(splits):
-            other = next(split for split in splits if split not in without)
-            message = f"the split '{without[0]}' has no {name}, but '{other}' has one."
+            having = next(split for split in splits if split not in without)
+            message = f"the split '{without[0]}' has no {name}, but '{having}' has one."
             raise DatasetError(message, f"Give {name} to all splits, or to none.")
     if task not in OF_ROWS:
         return dict(splits)

@@ -34,6 +34,7 @@ from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.testing.damage import change_byte, replace_file
+from rtrain.testing.random_numbers import random_numbers_stay
 from rtrain.testing.small_data import few_rows, in_float64, moved, with_another_last_target, with_column
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
 from rtrain.trainers.base import Job
@@ -128,7 +129,8 @@ class TrainerContract:
                 assert sha256_of(folder / name) == file["sha256"]
 
     def test_the_config_of_a_run_repeats_it_to_the_last_digit(self, run: Run, tmp_path: Path) -> None:
-        again = rtrain.fit(str(run.path / "config.yaml"), [f"run.root_dir={tmp_path}"])
+        with random_numbers_stay():
+            again = rtrain.fit(str(run.path / "config.yaml"), [f"run.root_dir={tmp_path}"])
         assert again.manifest.config["trainer"] == run.manifest.config["trainer"]
         assert _steady(again.metrics) == _steady(run.metrics)
 

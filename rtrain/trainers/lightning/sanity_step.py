@@ -26,7 +26,7 @@ def try_first_step(job: Job) -> None:
     """
     worker = sanity_worker(job)
     batch_rows = worker.conf.batch_size or worker.conf.rows_per_step(1)
-    with torch.random.fork_rng([]), torch_settings(worker, deterministic=None), quiet():
+    with torch_settings(worker, deterministic=None), quiet():
         try_rows(worker, batch_rows, lambda rows: _try(rows, worker))
 
 

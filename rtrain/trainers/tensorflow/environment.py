@@ -1,4 +1,4 @@
-"""What the environment has to say before TensorFlow and Keras are imported."""
+"""What TensorFlow and Keras share with the process: variables before their import, random numbers after it."""
 
 from __future__ import annotations
 
@@ -79,3 +79,25 @@ def no_greeting() -> Iterator[None]:
             os.close(before)
             kept.seek(0)
             sys.stderr.writelines(line for line in kept if not GREETING.match(line))
+
+
+@contextmanager
+def kept_random_numbers() -> Iterator[None]:
+    """Let TensorFlow and Keras draw, after the block, as they would have before it.
+
+    Neither has a public way: ``keras.utils.set_random_seed`` replaces what is kept here.
+    """
+    from keras.src.backend.common import global_state
+    from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
+    from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED
+    from tensorflow.python.eager import context
+
+    eager, names = context.context(), (GLOBAL_RANDOM_SEED, GLOBAL_SEED_GENERATOR)
+    of_keras = {name: global_state.get_global_attribute(name) for name in names}
+    seed, numbers = eager._seed, getattr(eager, "_rng", None)  # there is none before a seed is set
+    try:
+        yield
+    finally:
+        eager._seed, eager._rng = seed, numbers
+        for name, value in of_keras.items():
+            global_state.set_global_attribute(name, value)

@@ -35,6 +35,7 @@ from rtrain.trainers.tensorflow.checkpoint.staging import Stager
 from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.config import Conf
+from rtrain.trainers.tensorflow.environment import kept_random_numbers
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.ranks import TensorflowRanks
 from rtrain.trainers.tensorflow.sanity_check.losses import check_mask, try_loss, try_metrics
@@ -203,7 +204,7 @@ def try_learner(job: Job) -> None:
     Raises:
         RtrainError: One of them fails; names its key.
     """
-    with tf.device("CPU:0"):
+    with kept_random_numbers(), tf.device("CPU:0"):
         KerasLearner(sanity_worker(job), TensorflowRanks(rank=0, size=1))
 
 

@@ -10,6 +10,7 @@ from tensorflow.python.framework import config as switches
 
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.tensorflow.config import Conf
+from rtrain.trainers.tensorflow.environment import kept_random_numbers
 from rtrain.trainers.tensorflow.learner import KerasLearner
 from rtrain.trainers.tensorflow.ranks import process_group
 from rtrain.trainers.worker import Worker
@@ -21,7 +22,7 @@ def train(worker: Worker) -> None:
     if not worker.in_process:
         # In an existing process, the number of TensorFlow's threads can't be changed any more.
         tf.config.threading.set_intra_op_parallelism_threads(conf.num_threads or worker.num_threads)
-    with _determinism(conf.deterministic), process_group(worker) as ranks:
+    with kept_random_numbers(), _determinism(conf.deterministic), process_group(worker) as ranks:
         learner = KerasLearner(worker, ranks)
         EpochLoop(worker, conf, learner, ranks).run()
         learner.close()

@@ -47,6 +47,8 @@ def check_gpu(scaling: ScalingConf) -> None:
 def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[None]:
     """Set threads, determinism and the seed of everything that is built; afterwards the process is as it was.
 
+    What the process draws later is what it would have drawn without the block.
+
     Args:
         worker: Its conf has ``num_threads``.
         deterministic: Whether kernels repeat their results where they can; None: the block decides.
@@ -65,10 +67,11 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         # Filling memory that is written anyway finds bugs in kernels; it doesn't make results repeat.
         filling.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not deterministic
-    torch.manual_seed(worker.run.seed)
-    seed_step(worker.run.seed, 0)  # all ranks build the same
     try:
-        yield
+        with torch.random.fork_rng([torch.cuda.current_device()] if worker.use_gpu and worker.in_process else []):
+            torch.manual_seed(worker.run.seed)
+            seed_step(worker.run.seed, 0)  # all ranks build the same
+            yield
     finally:
         torch.set_num_threads(threads)
         if _determinism() != strict:  # the call imports torch's compiler, which takes seconds

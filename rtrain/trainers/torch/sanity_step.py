@@ -44,7 +44,7 @@ def try_first_step(job: Job) -> None:
     conf: Conf = worker.conf
     if job.conf.scaling.use_gpu:
         worker.conf = replace(conf, precision="fp32")
-    with torch.random.fork_rng([]), torch_settings(worker, deterministic=conf.deterministic):
+    with torch_settings(worker, deterministic=conf.deterministic):
         try_rows(worker, max(_sizes(worker, num_ranks)), lambda rows: _try(rows, worker, num_ranks))
 
 

@@ -18,13 +18,13 @@ class World(LoopWorld):
 
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:
-        """Set torch's threads; afterwards torch draws random numbers as it did before, and has no process group."""
+        """Set torch's threads and seed; afterwards torch is as it was before, and has no process group."""
         import ray.train.torch  # noqa: F401 - Ray's own strategies for Lightning count on it
         import torch
 
         from rtrain.trainers.torch.process_settings import training_settings
 
-        with torch.random.fork_rng(devices=[]), training_settings(worker, deterministic=None):
+        with training_settings(worker, deterministic=None):
             try:
                 yield
             finally:

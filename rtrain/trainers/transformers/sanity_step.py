@@ -35,7 +35,7 @@ def try_first_step(job: Job) -> None:
     is_text = worker.dataset.info.dtype == "object"
     if conf.model.pretrained is not None or (is_text and not is_at_hand(worker.dataset.splits["train"])):
         return
-    with torch.random.fork_rng([]), torch_settings(worker, deterministic=True):
+    with torch_settings(worker, deterministic=True):
         try_rows(worker, conf.rows_per_step(1), lambda rows: _try(rows, worker))
 
 
