@@ -313,3 +313,39 @@ def test_a_ranking_without_queries_is_not_one_query(tmp_path, monkeypatch, train
     with pytest.raises(ConfigError, match="which rows are of one query"):
         rtrain.evaluate(run.path, ["dataset.path=without.svm"])
     assert rtrain.predict(run.path, overrides=["dataset.path=without.svm"]).num_rows == 100
+
+
+@pytest.fixture(scope="module")
+def by_split(tmp_path_factory):
+    """Return a run on files by split, and a folder with these and new files."""
+    root = tmp_path_factory.mktemp("by_split")
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 60), ("test", 30), ("new", 20)):
+        x = rng.normal(size=count)
+        np.savetxt(root / f"{name}.csv", np.column_stack([x, x > 0]), "%.6f", ",", header="x,y", comments="")
+    paths = {"train": str(root / "train.csv"), "test": str(root / "test.csv")}
+    keys = {"type": "csv", "path": paths, "label": "y"}
+    return rtrain.fit("xgboost", KEYS[:2], dataset=keys, run={"root_dir": str(root / "runs")}), root
+
+
+@pytest.mark.parametrize("form", ["word", "leaf", "mapping", "nested", "file"])
+def test_new_rows_by_split_bring_none_of_the_files_of_training(by_split, form):
+    run, root = by_split
+    new = str(root / "new.csv")
+    words = {
+        "word": [f"dataset.path={{train: {new}}}"],
+        "leaf": [f"dataset.path.train={new}"],
+        "mapping": {"dataset.path": {"train": new}},
+        "nested": {"dataset": {"path": {"train": new}}},
+        "file": [f"dataset.path={new}"],
+    }[form]
+    assert run.evaluate(words)["num_rows"] == 20
+    assert run.evaluate()["num_rows"] == 30
+    assert rtrain.predict(run.path, str(root / f"{form}.csv"), words) == 20
+
+
+def test_new_rows_by_split_need_a_train_file(by_split):
+    run, root = by_split
+    for words in ([f"dataset.path={{test: {root}/new.csv}}"], {"dataset.path": {"test": f"{root}/new.csv"}}):
+        with pytest.raises(ConfigError, match=r"dataset\.path: must name train"):
+            run.evaluate(words)

@@ -40,6 +40,8 @@ PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
 OF_MODEL = ("trainer.predictor", "trainer.datamodule")
 """Keys of the trainer that it follows too: what predicts, and what has the rows."""
+PLACES = ("path", "query")
+"""Keys of a dataset that say where its rows are, each of one split perhaps."""
 OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen", "na_values")
 """Keys of a table that new rows may have another way than those of training."""
 
@@ -196,9 +198,16 @@ def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str
 
 
 def sections_of(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
+    """Return the config of a prediction, and its overrides; another source gets the columns of training at most.
+
+    Where the user names rows, none of training's stay: ``dataset.path={train: new.csv}`` brings no test file of it.
+    """
     # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
     dataset, words = None if about.dataset is None else dict(about.dataset), list(overrides)
+    for one in expand(words):
+        section, key = [*one.key.split("."), ""][:2]
+        if dataset is not None and section == "dataset" and key in PLACES:
+            dataset.pop(key, None)
     sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
     for name, wanted in confs().items():
         if (word := f"dataset={name}") in words:

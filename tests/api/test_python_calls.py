@@ -118,6 +118,25 @@ def test_nested_mappings_reach_each_section(short, at, expected, composed):
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": {"train": "a.csv", "test": "b.csv"}},
+        {"path": "a.csv", "split": {"by_column": {"column": "fold", "val": [3], "test": [4, 5]}}},
+        {"path": "a.csv", "normalize": {"mean": [0.5], "std": [2.0]}},
+        {"path": "a.csv", "normalize": False},
+    ],
+    ids=lambda given: ",".join(given),
+)
+def test_a_mapping_may_stand_where_a_value_may(given, composed):
+    keys = {"type": "csv", "label": "l", **given}
+    for call in ({"dataset": keys}, {"overrides": {"dataset": keys}}):
+        found = composed("mlp", **call).resolved["dataset"]
+        for name, value in given.items():
+            held = {one: found[name][one] for one in value} if name == "split" else found[name]
+            assert held == value
+
+
 def test_a_mapping_belongs_to_the_current_folder(composed, tmp_path):
     (tmp_path / "configs" / "dataset").mkdir(parents=True)
     (tmp_path / "configs" / "dataset" / "mine.yaml").write_text("type: sklearn\nname: wine\n")

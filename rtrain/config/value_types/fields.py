@@ -8,12 +8,23 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
+from pydantic import WithJsonSchema
+
 
 @lru_cache(maxsize=1000)
 def hints_of(conf: type) -> Mapping[str, Any]:
     """Return the type of each field of a dataclass, which Python works out each time it is asked."""
     hints = get_type_hints(conf)
     return MappingProxyType({one.name: hints[one.name] for one in fields(conf)})
+
+
+def may_be_mapping(conf: type, name: str) -> bool:
+    """Return whether a field takes a mapping in the place of a plain value, as the schema of its annotation says."""
+    if hints_of(conf)[name] is not Any:
+        return False
+    kinds = get_args(get_type_hints(conf, include_extras=True)[name])
+    schemas = [one.json_schema for one in kinds if isinstance(one, WithJsonSchema)]
+    return any(part.get("type") == "object" for schema in schemas if schema for part in schema.get("anyOf", ()))
 
 
 def kinds_of(conf: type | None, name: str) -> tuple[Any, ...]:

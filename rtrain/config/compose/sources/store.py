@@ -16,7 +16,7 @@ from rtrain.config.compose.aliases import GROUPS
 from rtrain.config.compose.nodes import children
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.fields import hints_of, may_be_mapping
 from rtrain.config.value_types.flags import with_flags
 from rtrain.config.value_types.units import with_units
 
@@ -83,9 +83,9 @@ def _open_mappings(node: DictConfig) -> None:
 def open_keys(schemas: Schemas) -> set[str]:
     """Return the keys below which any key may be set without a ``+``.
 
-    They are sections that may be null, and mappings whose names the plugin or its library checks. Two kinds are left
-    out: choices of config groups, where a wrong key is better reported immediately, and fields with ``checked`` False
-    in their metadata, where no check would report it.
+    They are sections that may be null, mappings whose names the plugin or its library checks, and values that may be a
+    mapping, as ``dataset.path``. Two kinds are left out: choices of config groups, where a wrong key is better reported
+    immediately, and fields with ``checked`` False in their metadata, where no check would report it.
     """
     own = {"datasets", *(key for key, hint, _ in _own_fields() if _is_free(hint))}
     return own | {
@@ -124,7 +124,7 @@ def _fields(conf: type, where: str) -> Iterator[tuple[str, Any, Mapping[Any, Any
     """Yield key, type and metadata of each field of a dataclass and those in it."""
     hints = hints_of(conf)
     for one in fields(conf):
-        key, hint = f"{where}.{one.name}", hints[one.name]
+        key, hint = f"{where}.{one.name}", dict if may_be_mapping(conf, one.name) else hints[one.name]
         if isinstance(hint, type) and is_dataclass(hint):
             yield from _fields(hint, key)
         else:
