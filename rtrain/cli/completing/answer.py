@@ -1,4 +1,4 @@
-"""``rtrain complete LINE``: called by the completion scripts at each TAB."""
+"""``rtrain complete LINE [REPLACED]``: called by the completion scripts at each TAB."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from rtrain.cli.completing.quick import answer
 
 
 def complete(
-    context: typer.Context, line: Annotated[str, typer.Argument(help="The command line up to the cursor.")]
+    context: typer.Context,
+    line: Annotated[str, typer.Argument(help="The command line up to the cursor.")],
+    replaced: Annotated[str | None, typer.Argument(help="The end of LINE that takes a candidate's place.")] = None,
 ) -> None:
     """Print what may follow, one candidate per line (called by the completion scripts)."""
     index = kept_or_made("index", lambda: _index(context.find_root().command))
-    answer(line, index)
+    answer(line, index, replaced)
 
 
 def _index(root: Any) -> dict[str, Any]:

@@ -9,28 +9,30 @@ import typer
 
 BASH = r"""# bash: put  source <(rtrain completion bash)  into ~/.bashrc
 _rtrain_complete() {
-    local line="${COMP_LINE:0:COMP_POINT}" program="${COMP_WORDS[0]/#\~/$HOME}" word prefix
-    word="${line##*[[:space:]]}"
-    prefix="${word%"${COMP_WORDS[COMP_CWORD]#[=:]}"}"
-    local IFS=$'\n'
-    COMPREPLY=($("$program" complete -- "$line" 2>/dev/null))
-    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+    local program="${1/#\~/$HOME}" line="${COMP_LINE:0:COMP_POINT}"
+    mapfile -t COMPREPLY < <("$program" complete -- "$line" "$2" 2>/dev/null)
     if [[ ${#COMPREPLY[@]} -ne 1 || "${COMPREPLY[0]}" == *[=./,] ]]; then compopt -o nospace; fi
+    # bash quotes only names of files, which folders end without a slash; it would put a \ before the = of keys, too
+    local IFS='' before="${line%"$2"}"
+    if [[ "$before" == *[\'\"] || "${COMPREPLY[*]}" == *[^[:alnum:]_.,:=/@%+~-]* ]]; then
+        compopt -o filenames
+        COMPREPLY=("${COMPREPLY[@]%/}")
+    fi
 }
 complete -F _rtrain_complete rtrain
 """
 ZSH = r"""#compdef rtrain
 # zsh: put  source <(rtrain completion zsh)  into ~/.zshrc, after compinit
 _rtrain_complete() {
-    local -a found
-    found=("${(@f)$(${~words[1]} complete -- "${LBUFFER}" 2>/dev/null)}")
-    compadd -Q -S '' -- ${(M)found:#*[=./,]}
-    compadd -Q -- ${found:#*[=./,]}
+    local line="${(j: :)words[1,CURRENT-1]} $QIPREFIX$PREFIX"
+    local -a found=(${(f)"$(${~words[1]} complete -- "$line" 2>/dev/null)"})
+    compadd -S '' -- ${(M)found:#*[=./,]}
+    compadd -- ${found:#*[=./,]}
 }
 compdef _rtrain_complete rtrain
 """
 FISH = r"""# fish: put  rtrain completion fish | source  into ~/.config/fish/config.fish
-complete -c rtrain -f -a '(rtrain complete -- (commandline -cp) 2>/dev/null)'
+complete -c rtrain -f -a '(rtrain complete -- (commandline -cp | string collect) 2>/dev/null)'
 """
 
 

@@ -23,7 +23,7 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
         line: The command line up to the cursor.
         index: ``commands``, and what ``key_index`` returns.
     """
-    words, incomplete = _split(line)
+    _, *words, incomplete = unquoted(line)
     node = index["commands"]
     while words and words[0] in node.get("commands", {}):
         node = node["commands"][words.pop(0)]
@@ -42,15 +42,15 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
     return [one for one in found if one.startswith(incomplete)]
 
 
-def _split(line: str) -> tuple[list[str], str]:
-    """Return the words after the command, and the one at the cursor."""
-    *_, incomplete = line.split(" ")
-    before = line[: len(line) - len(incomplete)]
-    try:
-        words = shlex.split(before)
-    except ValueError:  # a quote is open
-        words = before.split()
-    return words[1:], incomplete
+def unquoted(line: str) -> list[str]:
+    """Return the words of a line that is being typed, as a shell reads them; the last one is at the cursor."""
+    for quote in ("", "'", '"'):  # the one that is open
+        try:
+            *words, last = shlex.split(f"{line}x{quote}")  # x: nothing may have been typed of the word at the cursor
+        except ValueError:
+            continue
+        return [*words, last[:-1]]
+    raise AssertionError(line)
 
 
 def _positional(words: Sequence[str], options: Mapping[str, Any]) -> list[str]:

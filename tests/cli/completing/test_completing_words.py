@@ -94,6 +94,40 @@ def _nodes(node):
         yield from _nodes(inner)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rtrain ", ["rtrain", ""]),
+        ("rtrain fit a", ["rtrain", "fit", "a"]),
+        ("rtrain fit my\\ folder/a", ["rtrain", "fit", "my folder/a"]),
+        ("rtrain fit my\\", ["rtrain", "fit", "my"]),
+        ("rtrain fit 'my folder/", ["rtrain", "fit", "my folder/"]),
+        ("rtrain fit \"it's", ["rtrain", "fit", "it's"]),
+        ("rtrain fit 'a \"b", ["rtrain", "fit", 'a "b']),
+        ("rtrain fit 'a b' ", ["rtrain", "fit", "a b", ""]),
+        ("rtrain fit #1 a", ["rtrain", "fit", "#1", "a"]),
+    ],
+)
+def test_a_line_is_read_as_a_shell_reads_it(line, expected):
+    assert words.unquoted(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("typed", "replaced", "printed"),
+    [
+        ("dataset.path=t", None, "dataset.path=table.csv"),
+        ("dataset.path=t", "dataset.path=t", "dataset.path=table.csv"),
+        ("dataset.path=t", "t", "table.csv"),
+        ("dataset.path='t", "t", "table.csv"),
+        ("'dataset.path=t", "dataset.path=t", "dataset.path=table.csv"),
+        ("dataset.path=", "", "table.csv"),
+    ],
+)
+def test_the_part_of_the_word_that_stays_is_not_printed(typed, replaced, printed, index, here, capsys):
+    quick.answer(f"rtrain fit mine.yaml dataset=csv {typed}", index, replaced)
+    assert printed in capsys.readouterr().out.splitlines()
+
+
 def test_a_run_that_can_not_be_found_is_no_error(index, here, capsys):
     quick.answer("rtrain resume best:nothing clu", index)
     assert capsys.readouterr() == ("", "")
