@@ -47,22 +47,23 @@ def _candidates(
         head = incomplete[: len(incomplete) - len(last)]
         yield from (f"{head}{one}" for one in _values(chosen, index, key, last))
         return
+    ending = "" if sign == "~" else "="  # what is removed needs no value
     if "." not in key:
         groups = [*chosen.files, *(one for one in index["plugins"] if one in index["root"])]
         for name in (*groups, *KEYS, *(short for short, group in GROUPS.items() if group in chosen.files)):
-            yield f"{sign}{name}="
+            yield f"{sign}{name}{ending}"
     parent = key.rpartition(".")[0]
     full = expand_key(parent)
     inside = f"{parent}." if parent else ""
     for name, following in _keys(chosen, index, full.split(".") if full else []).items():
         deeper = {"section", "keys", "free", "plugin"} & set(following)
-        yield from (f"{sign}{inside}{name}.",) if deeper else ()
-        yield from (
-            (f"{sign}{inside}{name}=",) if not deeper or not following.get("closed", "plugin" in following) else ()
-        )
+        if deeper:
+            yield f"{sign}{inside}{name}."
+        if not deeper or not following.get("closed", "plugin" in following):
+            yield f"{sign}{inside}{name}{ending}"
     if f"{full}." == FREE:
         trainer = chosen.plugin("trainer", index["plugins"]["trainer"])
-        yield from (f"{sign}{inside}{name}=" for name in (parameters(trainer) if trainer else ()))
+        yield from (f"{sign}{inside}{name}{ending}" for name in (parameters(trainer) if trainer else ()))
 
 
 def _keys(chosen: Chosen, index: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
