@@ -15,7 +15,7 @@ from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.casts import without_views
-from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
 from rtrain.datasets.tables.formats.csv_lines import made_up_names
 from rtrain.datasets.tables.spec import TableFormat, check_columns
 from rtrain.errors import ConfigError, DatasetError
@@ -102,6 +102,19 @@ def look_at(path: str, label: str | None) -> TableLook:
         splits=splits,
         unlabelled=unlabelled,
     )
+
+
+def column_names(path: str) -> list[str]:
+    """Return the names of the columns of the table at ``path``, of which only the beginning is read.
+
+    Raises:
+        ConfigError: The file is not a table.
+        DatasetError: The file can't be read.
+    """
+    source, file = _table_at(path)
+    keys = {"delimiter": delimiter_of(file)} if source == "csv" else {}
+    names: list[str] = _reading(source, keys).schema(file).names
+    return names
 
 
 def _with(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:

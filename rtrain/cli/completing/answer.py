@@ -33,10 +33,14 @@ def _index(root: Any) -> dict[str, Any]:
 
 
 def _tree(command: Any) -> dict[str, Any]:
-    """Return the arguments and options of a command, what options take or help calls it, and the commands inside it."""
+    """Return the arguments and options of a command, and the commands inside it.
+
+    For each option there are the values that it takes, or else what stands in ``PROPOSED`` for them: what help calls
+    them, or the option itself.
+    """
     shown = {name: one for name, one in getattr(command, "commands", {}).items() if not one.hidden}
     options = {
-        name: None if one.is_flag or one.count else one.metavar or _values(one)
+        name: None if one.is_flag or one.count else one.metavar or _values(one) or one.opts[0]
         for one in command.params
         if one.param_type_name == "option"
         for name in one.opts

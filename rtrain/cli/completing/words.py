@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from rtrain.config.files.locations import builtin_dir, config_names
 OF_RUNS = ("run.init_from", "run.resume")
 """Keys that take runs."""
 SHELLS = ("bash", "fish", "zsh")
+SPLITS = ("train", "val", "test")
 
 
 def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
@@ -31,10 +33,13 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
         return sorted(name for name in node["commands"] if name.startswith(incomplete)) if not words else []
     options = node.get("options", {})
     of_option = options.get(words[-1]) if words else None
-    if isinstance(of_option, str):
+    found: Sequence[str]
+    if of_option == "--label":
+        found = _columns(words)
+    elif isinstance(of_option, str):
         found = PROPOSED[of_option](incomplete, index) if of_option in PROPOSED else []
     elif of_option is not None:
-        found = of_option or files_at(incomplete)
+        found = of_option
     elif incomplete.startswith("-"):
         found = list(options)
     else:
@@ -107,6 +112,29 @@ def _folders(incomplete: str) -> list[str]:
     return [path for path in files_at(incomplete) if path.endswith("/")]
 
 
+def _fields(incomplete: str, before: str) -> list[str]:
+    """Return the fields of the runs that are listed, after what may stand ``before`` one in the same word."""
+    from rtrain.history.index import list_rows
+    from rtrain.history.query.fields import OWN, Fields
+
+    match = re.fullmatch(rf"({before})[\w./@+-]*", incomplete, re.DOTALL)
+    return [f"{match[1]}{name}" for name in (*OWN, *Fields(list_rows()).names())] if match is not None else []
+
+
+def _metrics() -> list[str]:
+    from rtrain.history.index import list_rows
+    from rtrain.history.query.fields import Fields
+
+    return Fields(list_rows()).names(["metrics"])
+
+
+def _columns(words: Sequence[str]) -> list[str]:
+    """Return the columns of the table that was named before."""
+    from rtrain.first_config.look import column_names
+
+    return column_names(words[words.index("--dataset") + 1]) if "--dataset" in words else []
+
+
 def _recipes() -> list[str]:
     return sorted(path.parent.name for path in builtin_dir("recipes").glob("*/config.yaml"))
 
@@ -116,6 +144,16 @@ def _configs(incomplete: str) -> list[str]:
 
 
 PROPOSED: Mapping[str, Callable[[str, Mapping[str, Any]], Sequence[str]]] = {
+    "--checkpoint": lambda *_: ("best", "latest"),
+    "--columns": lambda incomplete, _: _fields(incomplete, r"(?:.*,)?\+?"),
+    "--config-dir": lambda incomplete, _: _folders(incomplete),
+    "--dataset": lambda incomplete, _: files_at(incomplete),
+    "--junit": lambda incomplete, _: files_at(incomplete),
+    "--metric": lambda *_: _metrics(),
+    "--output": lambda incomplete, _: files_at(incomplete),
+    "--sort": lambda incomplete, _: _fields(incomplete, "-?"),
+    "--split": lambda *_: SPLITS,
+    "--where": lambda incomplete, _: _fields(incomplete, r"(?:.*\b(?:and|or|not)\s+)?\(*"),
     "CONFIG": lambda incomplete, _: _configs(incomplete),
     "DATASET": lambda _, index: index["plugins"]["dataset"],
     "FOLDER": lambda incomplete, _: _folders(incomplete),
@@ -127,4 +165,7 @@ PROPOSED: Mapping[str, Callable[[str, Mapping[str, Any]], Sequence[str]]] = {
     "SWEEP": lambda incomplete, _: _runs(incomplete),
     "TRAINER": lambda _, index: index["plugins"]["trainer"],
 }
-"""What an argument or option may be, by its name in the help of its command; others are free text."""
+"""What an argument or option may be, by its name in the help of its command; others are free text.
+
+Those of options are only for the options without a name for their value. ``--label`` depends on words before it.
+"""

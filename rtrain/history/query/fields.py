@@ -66,6 +66,11 @@ class Fields:
         self._names = {one for one in names if one.partition(".")[0] in GROUPS and "." in one}
         self.is_empty = not names
 
+    def names(self, groups: Sequence[str] = GROUPS) -> list[str]:
+        """Return the names of metrics, keys of the config and values, without their groups."""
+        found = (one.partition(".") for one in sorted(self._names))
+        return list(dict.fromkeys(name for group, _, name in found if group in groups))
+
     def find(self, name: str) -> str:
         """Return the fact that a name stands for: ``lr`` is ``config.trainer.optimizer.lr``.
 

@@ -24,7 +24,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mine.yaml").write_text("trainer: {type: xgboost}\n")
-    (tmp_path / "table.csv").write_text("a,b\n")
+    (tmp_path / "table.csv").write_text("a,b c\n1,2\n")
     for number, name in enumerate(("trees", "mlp")):
         made = make_run(tmp_path / "runs", name, f"0a1{number}")
         (made / "config.yaml").write_text("trainer: {type: xgboost}\n")
@@ -86,6 +86,47 @@ def test_proposes_nothing(line, index, here):
 def test_what_every_argument_may_be_is_known_or_its_text_is_free(index):
     names = {name.removesuffix("...") for node in _nodes(index["commands"]) for name in node["arguments"]}
     assert names - set(words.PROPOSED) == {"OVERRIDES", "TAG", "TEXT", "URL", "INTO", "[KEY=VALUE]"}
+
+
+def test_what_every_option_may_be_is_known_or_it_is_free(index):
+    names = {name for node in _nodes(index["commands"]) for name in node["options"].values() if isinstance(name, str)}
+    numbers = {"--max-seconds", "--workers", "--idle-minutes", "--limit", "--rank", "--lines"}
+    assert names - set(words.PROPOSED) == {"--package", "--label", "--to", "TAG", "LOGGER", *numbers}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rtrain runs ls --where ", {"status", "val/loss", "trainer.type", "started"}),
+        ("rtrain runs ls --where sta", {"status", "started"}),
+        ("rtrain runs ls --where 'val/loss > 0.9 and (sta", {"val/loss > 0.9 and (started"}),
+        ("rtrain runs ls --where 'val/loss > ", set()),
+        ("rtrain runs ls -s sta", {"started"}),
+        ("rtrain runs ls -s -sta", {"-started"}),
+        ("rtrain runs ls -c +sta", {"+started"}),
+        ("rtrain runs ls -c status,see", {"status,seed"}),
+        ("rtrain runs best --metric ", {"val/loss"}),
+        ("rtrain runs best --metric sta", set()),
+        ("rtrain runs best --mode ", {"min", "max"}),
+        ("rtrain runs ls -n ", set()),
+        ("rtrain fit mine.yaml -p ", set()),
+        ("rtrain fit mine.yaml --config-dir t", set()),
+        ("rtrain predict 0a10 --split ", {"train", "val", "test"}),
+        ("rtrain predict 0a10 --checkpoint b", {"best"}),
+        ("rtrain predict 0a10 -o t", {"table.csv"}),
+        ("rtrain init --dataset t", {"table.csv"}),
+        ("rtrain init --dataset table.csv --label ", {"a", "b c"}),
+        ("rtrain init --label ", set()),
+        ("rtrain init --dataset nothing.csv --label ", set()),
+        ("rtrain up --workers ", set()),
+    ],
+)
+def test_an_option_is_proposed_what_it_takes(line, expected, index, here, capsys):
+    quick.answer(line, index)
+    found = set(capsys.readouterr().out.splitlines())
+    assert expected <= found
+    assert not found & {"mine.yaml", "runs/"}
+    assert bool(found) == bool(expected)
 
 
 def _nodes(node):

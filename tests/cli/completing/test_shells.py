@@ -130,6 +130,9 @@ def shell(request, env):
         ("rtrain fit resnet run.checkpoint.best.ke\t1", "fit resnet run.checkpoint.best.keep=1"),
         ("rtrain fit resnet +run.checkpoint.best.ke\t1", "fit resnet +run.checkpoint.best.keep=1"),
         ("rtrain fit resnet trainer.params.\t", "fit resnet trainer.params."),
+        ("rtrain predict RUN --split te\t", "predict RUN --split test"),
+        ("rtrain runs ls --sort -sta\t", "runs ls --sort -sta"),  # status and started
+        ("rtrain runs ls --where monit\t", "runs ls --where monitor"),
         ("rtrain fit resnet --config\t.", "fit resnet --config-dir ."),
     ],
 )
@@ -172,6 +175,8 @@ def test_the_command_may_be_that_of_another(shell, before, request):
         ("base.yaml dataset.path='my fo\t\t", "dataset.path=my folder/my net.yaml"),
         ("base.yaml dataset.path=a\t", "dataset.path=a=b:c.csv"),
         ("resnet 'dataset=dig\t", "dataset=digits"),
+        ("resnet '~optimizer.l\t", "~optimizer.lr"),
+        ("base.yaml --config-dir my\t", "my folder/"),
         ("base.yaml dataset.path=n\t1\t", "dataset.path=n(1).csv"),
         ("base.yaml 'trainer.early_stopping_rounds=choice(5, 6)' trainer.num_boost_r\t5", ROUNDS),
     ],
