@@ -26,6 +26,7 @@ ZSH = r"""#compdef rtrain
 _rtrain_complete() {
     local line="${(j: :)words[1,CURRENT-1]} $QIPREFIX$PREFIX"
     local -a found=(${(f)"$(${~words[1]} complete -- "$line" 2>/dev/null)"})
+    if compset -P '\~/'; then found=(${found#\~/}); fi  # compadd would escape it
     compadd -S '' -- ${(M)found:#*[=./,]}
     compadd -- ${found:#*[=./,]}
 }

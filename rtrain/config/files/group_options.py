@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from rtrain.config.files.home import expanded
 from rtrain.config.files.limits import MAX_BYTES
 from rtrain.config.files.locations import CONFIG_FOLDERS, builtin_config_dir
 
@@ -39,7 +40,7 @@ def files_at(start: str, suffix: str = "") -> list[str]:
     """Return the paths that begin with ``start``: folders, with a slash, and files whose names end with ``suffix``."""
     folder, slash, name = start.rpartition("/")
     found = []
-    for path in sorted(Path(folder or slash or ".").glob("*")):
+    for path in sorted(expanded(folder or slash or ".").glob("*")):
         if path.name.startswith(name) and (name or not path.name.startswith(".")):
             shown = f"{folder}{slash}{path.name}"
             found += [f"{shown}/"] if path.is_dir() else [shown] if path.name.endswith(suffix) else []

@@ -169,6 +169,12 @@ def test_the_part_of_the_word_that_stays_is_not_printed(typed, replaced, printed
     assert printed in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.parametrize("typed", ["", "mine.yaml dataset.path="])
+def test_a_path_below_home(typed, index, here, monkeypatch):
+    monkeypatch.setenv("HOME", str(here))
+    assert candidates(f"rtrain fit {typed}~/mi", index) == [f"{typed.rpartition(' ')[2]}~/mine.yaml"]
+
+
 def test_a_run_that_can_not_be_found_is_no_error(index, here, capsys):
     quick.answer("rtrain resume best:nothing clu", index)
     assert capsys.readouterr() == ("", "")

@@ -185,6 +185,18 @@ def test_a_completed_word_is_one_word_however_it_is_quoted(shell, typed, last):
     gets(shell, f"rtrain fit {typed}", [last])
 
 
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("~/ba\t", "base.yaml"), ("~/my\\ fo\t", "my folder/"), ("~/my\t\t", "my folder/my net.yaml")],
+)
+def test_a_path_may_begin_at_home(shell, typed, name, env):
+    gets(shell, f"rtrain fit {typed}", [f"{env['HOME']}/{name}"])
+
+
+def test_a_value_may_begin_at_home(shell):
+    gets(shell, "rtrain fit ~/base.yaml dataset.path=~/my\t\t", ["dataset.path=~/my folder/my net.yaml"])
+
+
 def gets(shell, typed, words):
     """Type a line, TAB and all; assert that the program gets these words in the end."""
     shell.type(f"{typed}\n")
