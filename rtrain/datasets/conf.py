@@ -157,6 +157,18 @@ class RowsConf(SharesConf):
     """true: inputs minus mean, by standard deviation, of the train split, per channel or feature; or {mean, std}."""
 
 
+ARRAY_TASKS = ("auto", "classification", "regression", "ranking")
+
+
+@dataclass(kw_only=True)
+class ArraysConf(RowsConf):
+    """Rows that are arrays of numbers."""
+
+    task: Annotated[str, *one_of(*ARRAY_TASKS)] = "auto"
+    """auto: a target of text, or of at most 100 different whole numbers, is a class; one with queries, a grade of
+    relevance to rank by; any other one a number."""
+
+
 STREAMED = Need(
     met=lambda way: way.conf.dataset.memory != "resident",
     otherwise="dataset.memory=resident keeps all rows in memory",

@@ -6,16 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.checked_columns import BESIDE, checked_columns
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +73,6 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
 
 def _missing(splits: Mapping[str, Columns], names: Sequence[str]) -> tuple[str, ...]:
     """Return which channels or features have NaN in any split, by ``names`` if they have some."""
-    import numpy as np
-
     x = [part["x"] for part in splits.values() if part["x"].dtype.kind == "f"]
     some = [np.isnan(one).any(axis=tuple(axis for axis in range(one.ndim) if axis != 1)) for one in x]
     places: list[int] = np.flatnonzero(np.any(some, axis=0)).tolist() if some else []
@@ -85,8 +81,6 @@ def _missing(splits: Mapping[str, Columns], names: Sequence[str]) -> tuple[str, 
 
 def fingerprint(splits: Mapping[str, Columns], class_names: tuple[str, ...]) -> str:
     """Return the sha256 over all values of all splits, and what they are called."""
-    import numpy as np
-
     digest = sha256(repr(class_names).encode())
     for split, columns in splits.items():
         for name, values in columns.items():

@@ -6,7 +6,11 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.tables.categories import (
     how_to_write_numbers,
@@ -17,10 +21,6 @@ from rtrain.datasets.tables.categories import (
     tell_of_marks,
 )
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 MAX_WHOLE_NUMBER_CLASSES = 100
@@ -82,10 +82,6 @@ class Labels:
         Raises:
             DatasetError: A value is missing, too large, or not among the classes; names the row.
         """
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         values = plain(values, self.column, where)
         check_present(values, self.column, where, first_row)
         if self.classes is None:
@@ -105,9 +101,6 @@ class Labels:
         return np.asarray(codes.cast(pa.int64()))
 
     def _numbers(self, values: pa.Array, where: str, first_row: int) -> np.ndarray:
-        import numpy as np
-        import pyarrow as pa
-
         wide = np.asarray(values.cast(pa.float64(), safe=False))
         wrong = np.zeros(len(wide), bool)
         if pa.types.is_integer(values.type) and (np.abs(wide) >= WHOLE).any():
@@ -139,8 +132,6 @@ class Targets:
     @classmethod
     def between(cls, low: float, high: float) -> Targets:
         """Return what holds all numbers from ``low`` to ``high``."""
-        import numpy as np
-
         largest, span = max(abs(low), abs(high)), high - low
         with np.errstate(over="ignore"):
             step = float(np.spacing(np.float32(largest)))
@@ -169,9 +160,6 @@ class LabelScan:
         Raises:
             DatasetError: One is missing, or of a type that is neither a class nor a number.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if not len(values):
             return  # a file without rows says nothing of types: CSV's have none then
         is_declared = pa.types.is_dictionary(values.type)
@@ -205,9 +193,6 @@ class LabelScan:
         self._is_number |= too_many
 
     def _widen(self, values: pa.Array) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         found = pc.min_max(values.cast(pa.float64(), safe=False)).as_py()
         if found["min"] is not None:
             self._range = min(self._range[0], found["min"]), max(self._range[1], found["max"])
@@ -257,8 +242,6 @@ class LabelScan:
         Raises:
             DatasetError: There is no type for all of them.
         """
-        import pyarrow as pa
-
         found = tuple(sorted(self._values))
         try:
             _arrow(found)
@@ -295,9 +278,6 @@ def plain(values: pa.Array, column: str, where: str) -> pa.Array:
     Raises:
         DatasetError: The column holds something else.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):
@@ -321,8 +301,6 @@ def plain(values: pa.Array, column: str, where: str) -> pa.Array:
 
 def check_present(values: pa.Array, column: str, where: str, first_row: int) -> None:
     """Raise a DatasetError that names the first row whose label is missing or NaN."""
-    import pyarrow.compute as pc
-
     missing = pc.is_null(values, nan_is_null=True)
     count = pc.sum(missing).as_py() or 0
     if count:
@@ -332,17 +310,12 @@ def check_present(values: pa.Array, column: str, where: str, first_row: int) -> 
 
 
 def _arrow(classes: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
     is_huge = any(isinstance(one, int) and one > MAX_INT64 for one in classes)
     return pa.array(classes, pa.uint64() if is_huge else None)
 
 
 def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:
     """Return labels as values of another type; as booleans, numbers other than 0 and 1 become null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         found = values.cast(kind)
         if pa.types.is_boolean(kind) and not is_text(values.type):

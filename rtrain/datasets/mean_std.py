@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +44,6 @@ class Moments:
             self._merge(*(_of_bytes(chunk) if chunk.dtype == "uint8" else _of_floats(chunk)))
 
     def _merge(self, count: np.ndarray, mean: np.ndarray, squares: np.ndarray) -> None:
-        import numpy as np
-
         total = self._count + count
         share = np.divide(count, total, out=np.zeros_like(mean), where=total > 0)
         delta = np.where(count > 0, mean - self._mean, 0.0)
@@ -69,15 +66,11 @@ class Moments:
     @property
     def mean(self) -> tuple[float, ...]:
         """Mean per channel or feature; NaN where there was no value."""
-        import numpy as np
-
         return tuple(np.where(self._count > 0, self._mean, np.nan).tolist())
 
     @property
     def std(self) -> tuple[float, ...]:
         """Standard deviation per channel or feature; 1 where all values are equal."""
-        import numpy as np
-
         std = np.sqrt(self._squares / np.maximum(self._count, 1))
         return tuple(np.where(std > 1e-12 * np.maximum(np.abs(self._mean), 1e-300), std, 1.0).tolist())
 
@@ -96,8 +89,6 @@ def tell_of_empty(mean: Sequence[float], names: Sequence[str]) -> None:
 
 
 def _of_floats(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    import numpy as np
-
     values = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1).astype(np.float64)
     present = ~np.isnan(values)
     count = present.sum(axis=1).astype(np.float64)
@@ -106,8 +97,6 @@ def _of_floats(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _of_bytes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    import numpy as np
-
     axes = (0, *range(2, x.ndim))
     wide = x.astype(np.uint16)
     total = wide.sum(axis=axes, dtype=np.uint64).astype(np.float64)
@@ -118,8 +107,6 @@ def _of_bytes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def coarse(mean: Sequence[float], std: Sequence[float], names: Sequence[str]) -> list[str]:
     """Return the features whose neighbours in float32 are about as far apart as their values differ."""
-    import numpy as np
-
     steps = np.spacing(np.abs(np.asarray(mean, np.float32)))
     places: list[int] = np.flatnonzero(steps > COARSE * np.asarray(std)).tolist()
     return [names[place] if names else f"feature {place}" for place in places]

@@ -6,16 +6,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
+
+import numpy as np
 
 from rtrain.datasets.base import Batch, Columns, EpochPlan, ShardLayout, Split, concatenated, share_of, take, take_rows
 from rtrain.datasets.mean_std import Moments
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.datasets.splitting.shares import KEY, NAMED, SPLITS, TIME, without_keys
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,6 @@ class RowFilter:
         Args:
             keys: (num_rows,) uint64, the ``KEY`` of all rows.
         """
-        import numpy as np
-
         groups, counts = np.unique(keys, return_counts=True)
         numbers = random_numbers((self.seed, 1), groups)
         order = np.argsort(numbers, kind="stable")
@@ -78,8 +75,6 @@ class RowFilter:
 
     def mask(self, first_row: int, count: int, columns: Columns) -> np.ndarray:
         """Return which of the rows from ``first_row`` on belong to the split, by ``columns`` if they decide."""
-        import numpy as np
-
         chosen = np.ones(count, bool)
         if not self.is_whole:
             numbers = columns[TIME] if TIME in columns else self._random(first_row, count, columns)
@@ -94,8 +89,6 @@ class RowFilter:
 
     def _looked_at(self, limit: int, first_row: int, count: int) -> np.ndarray:
         """Return a mask that has, over all rows, one random row of each of ``limit`` parts of about equal size."""
-        import numpy as np
-
         rows = np.arange(first_row, first_row + count)
         part = rows * limit // self.num_rows
         begin, end = (-(-one * self.num_rows // limit) for one in (part, part + 1))
@@ -104,8 +97,6 @@ class RowFilter:
         return found
 
     def _random(self, first_row: int, count: int, columns: Columns) -> np.ndarray:
-        import numpy as np
-
         places = np.arange(first_row, first_row + count, dtype=np.uint64)
         return random_numbers(self.seed, columns.get(KEY, places))
 
@@ -189,8 +180,6 @@ class StreamSplit(Split):
             skip: Rows of the part to leave out.
             size: Rows of a window.
         """
-        import numpy as np
-
         order = np.random.default_rng((plan.seed, plan.epoch)).permutation(len(self.pieces)).tolist()
         starts = part[skip - skip % size :: size]
         rows = Rebatcher(self.chunks(order, starts.start, part.stop), self._no_rows)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import google_crc32c
+import pyarrow as pa
 
 from rtrain.errors import DatasetError
 
@@ -27,8 +28,6 @@ def read_records(file: Path) -> Iterator[bytes]:
     Raises:
         DatasetError: The file can't be read, is cut off, or a checksum is wrong; names the record.
     """
-    import pyarrow as pa
-
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             for number in count(1):

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.formats.csv import CsvFormat
@@ -14,9 +16,6 @@ from rtrain.datasets.tables.formats.csv_codes import code_columns
 from rtrain.datasets.tables.spellings import is_mark
 from rtrain.first_config.columns import FEATURE, Column
 from rtrain.first_config.flow import in_flow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _WHOLE = re.compile(r"\s*\+?\d+\s*")
 _LOSES_MORE = re.compile(r"\s*(\+\d{4,}|\d{16,})\s*")
@@ -56,6 +55,4 @@ def noted(column: Column, code: pa.ChunkedArray) -> Column:
 
 
 def _texts(code: pa.ChunkedArray) -> list[str]:
-    import pyarrow as pa
-
     return list(filter(None, code.cast(pa.string()).unique().to_pylist()))

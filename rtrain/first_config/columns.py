@@ -7,7 +7,10 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.tables.categories import (
     MANY_ROWS,
@@ -22,9 +25,6 @@ from rtrain.datasets.tables.spellings import is_mark
 from rtrain.errors import DatasetError
 from rtrain.first_config.dates import are_dates
 from rtrain.text.printable import printable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FEATURE, NAME, LEFT_OUT = "feature", "names rows", "left out"
 _ID = re.compile(r"(.*[_ ])?([iI][dD]|index|number|[nN][or])|.*I[dD]")
@@ -93,9 +93,6 @@ def _in_table(name: str, values: pa.ChunkedArray) -> Column:
 
 
 def _column(name: str, values: pa.ChunkedArray) -> Column:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values  # Arrow can't compare halves
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if is_nested(kind) or not (is_numeric(kind) or is_text(kind) or pa.types.is_temporal(kind)):
@@ -120,9 +117,6 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
 
 def _times(present: pa.ChunkedArray) -> str:
     """Return what a column of times holds; of durations, and years that Python has no dates for, the type alone."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         return f"times, {_shown(pc.min(present))} to {_shown(pc.max(present))}"
     except (pa.ArrowNotImplementedError, OverflowError, ValueError):
@@ -160,9 +154,6 @@ def _categories(name: str, different: pa.Array, missing: int, num_rows: int) -> 
 
 
 def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: int) -> Column:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_boolean(present.type):
         holds = "true and false" if num_different == 2 else f"only {str(present[0]).lower()}"
         return Column(name, holds, missing, FEATURE)
@@ -183,8 +174,6 @@ def _numbers(name: str, present: pa.ChunkedArray, num_different: int, missing: i
 
 def _sentinel(present: pa.ChunkedArray) -> str:
     """Return a note on a number such as -999 that is far from all others: it may say that a value is missing."""
-    import pyarrow.compute as pc
-
     for end in (pc.min, pc.max):
         value = end(present).as_py()
         if not _SENTINEL.fullmatch(f"{value:.17g}"):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from rtrain.datasets.tables.categories import have_decimal_commas, is_number, is_text
 from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
 from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
@@ -80,8 +82,6 @@ def _has_blanks(table: pa.Table) -> bool:
 
 def na_values_of(table: pa.Table) -> list[str]:
     """Return the texts that stand for missing values: alone in a column of numbers, or ``?`` anywhere."""
-    import pyarrow.compute as pc
-
     found: set[str] = set()
     for column in table.columns:
         texts = {text.strip() for text in pc.unique(column).to_pylist() if text} if is_text(column.type) else set()

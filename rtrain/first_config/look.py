@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.data_files import TABLES, kind_of
 from rtrain.config.files.home import expanded
@@ -155,8 +157,6 @@ def _without_header(path: str, first: Sequence[str], label: str | None) -> Confi
 
 def _classes(table: pa.Table, label: str, path: str) -> dict[str, int]:
     """Return the rows of each class, the commonest first; none if the label is a number to predict."""
-    import numpy as np
-
     scan = LabelScan(label, "auto")
     scan.add(table[label], path, 0)
     labels = scan.labels()

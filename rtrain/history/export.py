@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from rtrain.errors import ConfigError
 from rtrain.history.rows import Row
 from rtrain.runs.events import events_file, named_apart, read_events
@@ -96,9 +99,6 @@ def _write_csv(
 def _write_parquet(
     tables: Iterator[list[dict[str, Any]]], path: Path, metrics: Sequence[str], values: Sequence[str]
 ) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     kinds = {"step": pa.int64(), "epoch": pa.int64(), **dict.fromkeys(metrics, pa.float64())}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in _columns(metrics, values)])
     count = 0

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from rtrain.datasets.arrays.load import Arrays, whole_numbers
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.splitting.shares import or_leave_out, read_for
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MAX_COLUMN = 10_000_000
 """Rows are dense: each of so many columns takes 40 MB."""
@@ -94,7 +95,6 @@ def _parsed(files: Files, *, with_labels: bool) -> Any:
 
     What scikit-learn does not accept may be lines without labels, or with columns in another order.
     """
-    import numpy as np
     from sklearn.datasets import load_svmlight_files
 
     keys = {"dtype": np.float32, "zero_based": True, "query_id": True}
@@ -216,8 +216,6 @@ def _numbered(file: Path) -> Iterator[tuple[int, bytes]]:
 
 def _dense(x: Any, first: int, count: int, absent: str) -> np.ndarray:
     """Return sparse rows as an array, (rows, count) float32; column ``first`` becomes column 0."""
-    import numpy as np
-
     dense = np.full((x.shape[0], count), 0 if absent == "zero" else np.nan, np.float32)
     dense[np.repeat(np.arange(x.shape[0]), np.diff(x.indptr)), x.indices - first] = x.data
     return dense
@@ -234,9 +232,6 @@ def read_dense(file: Path, num_features: int | None = None, *, with_labels: bool
     Raises:
         DatasetError: It can't be read.
     """
-    import pyarrow as pa
-    from pyarrow import csv
-
     with file.open("rb") as lines:
         first = lines.readline()
     delimiter = next((sign for sign in "\t, " if sign.encode() in first.strip()), ",")
@@ -262,8 +257,6 @@ def read_dense(file: Path, num_features: int | None = None, *, with_labels: bool
 
 
 def _rows(file: Path, x: np.ndarray, y: np.ndarray | None, query: np.ndarray | None) -> Arrays:
-    import numpy as np
-
     more = {name: values for name, endings in SIDE_FILES.items() if (values := _side(file, endings)) is not None}
     if query is not None:
         more["group"] = query.astype(np.int64)
@@ -277,8 +270,6 @@ def _rows(file: Path, x: np.ndarray, y: np.ndarray | None, query: np.ndarray | N
 
 
 def _side(file: Path, endings: Sequence[str]) -> np.ndarray | None:
-    import numpy as np
-
     for ending in endings:
         beside = file.with_name(f"{file.name}{ending}")
         if beside.is_file():
@@ -291,8 +282,6 @@ def _side(file: Path, endings: Sequence[str]) -> np.ndarray | None:
 
 def joined(parts: Sequence[Arrays]) -> Arrays:
     """Return the rows of several files as those of one. No query spans two files."""
-    import numpy as np
-
     if len(parts) == 1:
         return parts[0]
     names = set(parts[0].more)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from rtrain.config.value_types.texts import one_of
+import numpy as np
+import pyarrow as pa
+
 from rtrain.datasets.base import Columns, Dataset
 from rtrain.datasets.checked_columns import check_finite
 from rtrain.datasets.conf import RowsConf
@@ -16,20 +18,6 @@ from rtrain.datasets.memory import always_resident
 from rtrain.datasets.splitting.shares import read_for, split_parts
 from rtrain.datasets.tables.column_roles import grouped
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-TASKS = ("auto", "classification", "regression", "ranking")
-
-
-@dataclass(kw_only=True)
-class ArraysConf(RowsConf):
-    """Rows that are arrays of numbers."""
-
-    task: Annotated[str, *one_of(*TASKS)] = "auto"
-    """auto: a target of text, or of at most 100 different whole numbers, is a class; one with queries, a grade of
-    relevance to rank by; any other one a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +116,6 @@ def inputs(part: Arrays, dtype: str | None = None) -> np.ndarray:
     Raises:
         DatasetError: It holds no numbers, no row, or single numbers instead of rows.
     """
-    import numpy as np
-
     x = np.asarray(part.x)
     if x.dtype == object or x.dtype.kind not in "biuf":
         raise DatasetError(f"{part.where}: the inputs are of type {x.dtype}; numbers are needed.")
@@ -147,8 +133,6 @@ def inputs(part: Arrays, dtype: str | None = None) -> np.ndarray:
 
 def narrowest(x: np.ndarray) -> np.ndarray:
     """Return numbers as float32 if it keeps all of them, else as float64."""
-    import numpy as np
-
     narrow = x.astype(np.float32)
     kept = np.can_cast(x.dtype, np.float32) or np.array_equal(narrow, x, equal_nan=x.dtype.kind == "f")
     return narrow if kept else x.astype(np.float64)
@@ -200,8 +184,6 @@ def check_beside(part: Arrays, columns: Mapping[str, Any]) -> None:
         DatasetError: There are more or fewer values than rows, a weight is negative, or a weight or a score to start
             from is not a finite number.
     """
-    import numpy as np
-
     for name, values in columns.items():
         count = len(values) if np.ndim(values) else "a single number"
         if count != len(part.x):
@@ -211,8 +193,6 @@ def check_beside(part: Arrays, columns: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(values: np.ndarray, name: str, where: str) -> None:
-    import numpy as np
-
     is_weight = name == "weight"
     if values.dtype.kind not in "biuf" or values.ndim > (1 if is_weight else 2):
         shape = " x ".join(map(str, values.shape))
@@ -241,9 +221,6 @@ def targets(part: Arrays, labels: Labels, first_row: int = 0) -> np.ndarray:
 
 def _values(part: Arrays) -> Any:
     """Return the targets as Arrow knows them; (rows, 1) counts as (rows,)."""
-    import numpy as np
-    import pyarrow as pa
-
     y = np.asarray(part.y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -262,8 +239,6 @@ def _values(part: Arrays) -> Any:
 
 def _native(y: np.ndarray) -> np.ndarray:
     """Return numbers as Arrow takes them: in the byte order of the machine, of 64 bits at most."""
-    import numpy as np
-
     return y.astype(np.float64 if y.dtype.kind == "f" and y.itemsize > 8 else y.dtype.newbyteorder("="), copy=False)
 
 
@@ -281,8 +256,6 @@ def _task(train: Columns, labels: Labels, task: str) -> str:
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:
     """Return int64 where floats are all whole, as in text formats that know no types."""
-    import numpy as np
-
     return y.astype(np.int64) if y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.trunc(y)).all() else y
 
 

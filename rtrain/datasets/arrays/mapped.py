@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+import numpy as np
 
 from rtrain.datasets.arrays.load import Arrays, Names, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo
@@ -16,9 +18,6 @@ from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.mean_std import Moments, given_statistics
 from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.splitting.shares import split_parts
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MakeSplit: TypeAlias = "Callable[[str, np.ndarray, np.ndarray], MappedSplit]"
 """Makes a split of the name of the part that has its rows, their numbers there, and their targets."""
@@ -49,8 +48,6 @@ def mapped_dataset(parts: Mapping[str, Arrays], on_disk: OnDisk, names: Names, c
     Raises:
         DatasetError: The targets can't be learned from, or an input can't be read.
     """
-    import numpy as np
-
     labels = scanned(parts, names.label, task)
     rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
     chosen = split_parts(rows, conf, stratify=labels.classes is not None)
@@ -92,8 +89,6 @@ def mapped_dataset(parts: Mapping[str, Arrays], on_disk: OnDisk, names: Names, c
 
 def _moments(split: MappedSplit, max_rows: int, check: Callable[..., None], in_file: np.ndarray) -> Moments:
     """Return mean and standard deviation of ``max_rows`` rows, evenly spread, once they are checked."""
-    import numpy as np
-
     moments = Moments()
     chosen = np.arange(0, split.num_rows, max(1, -(-split.num_rows // max_rows)))
     for start in range(0, len(chosen), split.chunk_rows):

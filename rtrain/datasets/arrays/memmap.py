@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.on_disk.mapped_split import CHUNK_BYTES, MappedSplit
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass
@@ -28,14 +26,11 @@ class MappedArrays(MappedSplit):
 
     @cached_property
     def _inputs(self) -> np.ndarray:
-        import numpy as np
-
         found: np.ndarray = np.load(self.path, mmap_mode="r")
         return found
 
     def x(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs of these rows of the split as trainers take them."""
-        import numpy as np
 
         from rtrain.datasets.arrays.load import Arrays, inputs
 
@@ -48,8 +43,6 @@ class MappedArrays(MappedSplit):
     @property
     def _dtype(self) -> str | None:
         """Of numbers other than images: whole numbers of many digits become float64, whichever a batch has."""
-        import numpy as np
-
         kind = self._inputs.dtype
         wide = kind.kind in "iu" and not np.can_cast(kind, np.float32)
         return "float64" if wide or kind == np.float64 else "float32"

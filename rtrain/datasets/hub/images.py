@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rtrain.datasets.arrays.load import Arrays, Names, load_arrays, targets
 from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
 from rtrain.datasets.base import Columns, Dataset, RawChunk
@@ -23,7 +25,6 @@ from rtrain.datasets.on_disk.mapped_split import CHUNK_BYTES, MappedSplit
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
     from PIL.Image import Image
 
@@ -44,8 +45,6 @@ class HubImages:
         Raises:
             DatasetError: There is none, or it can't be read; names the row.
         """
-        import numpy as np
-
         where, found = self.place(row), self.column.values(np.asarray([row]))[0]
         if found is None:
             raise DatasetError(f"{where} has no image.", "Remove such rows.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.splitting.shares import read_for
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class HasLabel(Protocol):
@@ -70,8 +70,6 @@ class ClassNumbers:
         Raises:
             DatasetError: It has a class that train does not know, or a label that is not a class.
         """
-        import pyarrow as pa
-
         codes = table[self.label].combine_chunks()
         numbered = _taken(codes, pa.array(self.numbers, pa.int64()))
         self._check_known(codes, numbered)
@@ -80,9 +78,6 @@ class ClassNumbers:
 
     def _check_known(self, codes: pa.Array, numbered: pa.Array) -> None:
         """Raise a DatasetError if a number of a class became none."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if pa.types.is_nested(codes.type):
             codes, numbered = codes.flatten(), numbered.flatten()
         lost = codes.filter(pc.and_(_is_code(codes, len(self.names)), pc.is_null(numbered)))
@@ -92,9 +87,6 @@ class ClassNumbers:
 
     def _check_classes(self, codes: pa.Array, first_row: int) -> None:
         """Raise a DatasetError if a number is that of no class, as -1 in test splits without labels; tags may be."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if pa.types.is_nested(codes.type):
             return
         other = pc.invert(_is_code(codes, len(self.names)))
@@ -161,9 +153,6 @@ def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None) -> Any:
         conf: The label's name.
         known: What training called the classes, also where numbers have no names; None if they had none.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     label, table = conf.label, arrow_columns(part, part.column_names)
     if not known or label is None or label not in table.column_names or not _are_codes(table[label].type):
         return table
@@ -176,8 +165,6 @@ def named_labels(part: Any, conf: HasLabel, known: Sequence[str] | None) -> Any:
 
 
 def _are_codes(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
     return bool(pa.types.is_integer(kind))
@@ -185,9 +172,6 @@ def _are_codes(kind: pa.DataType) -> bool:
 
 def _taken(codes: pa.Array, values: pa.Array) -> pa.Array:
     """Return the values at the numbers of classes, or lists of them; null for those of no class."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_list(codes.type) or pa.types.is_large_list(codes.type):
         build = pa.ListArray if pa.types.is_list(codes.type) else pa.LargeListArray
         offsets = pc.subtract(codes.offsets, codes.offsets[0])
@@ -196,8 +180,6 @@ def _taken(codes: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _is_code(codes: pa.Array, num_classes: int) -> pa.Array:
-    import pyarrow.compute as pc
-
     return pc.and_(pc.greater_equal(codes, 0), pc.less(codes, num_classes))
 
 

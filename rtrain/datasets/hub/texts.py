@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.hub.files import arrow_column, why_resident
@@ -45,8 +47,6 @@ def load_hub_texts(parts: Mapping[str, Any], conf: TextConf, memory: str) -> Dat
 
 
 def _files(columns: Mapping[str, ArrowColumn], parts: Mapping[str, Any], conf: TextConf) -> dict[str, TextFiles]:
-    import numpy as np
-
     found = {}
     for split, table in labelled(parts, conf, others=SplitKeys.of(conf.split).columns).items():
         column, where = columns[split], f"{conf.path} ({split})"

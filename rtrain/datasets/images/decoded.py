@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rtrain.datasets.base import Batch, Columns, EpochPlan, IndexedSplit, objects
 from rtrain.datasets.images.pixels import decode, pixels
 
 if TYPE_CHECKING:
-    import numpy as np
     from PIL.Image import Image
 
 MAX_THREADS = 8
@@ -48,15 +49,11 @@ class ImageReader:
 
     def read(self, key: Any) -> Iterator[Columns]:
         """Yield all images of a piece together."""
-        import numpy as np
-
         x = self.together((self.image(file) for file, _ in key), len(key))
         yield {"x": x, "y": np.asarray([label for _, label in key], np.int64)}
 
     def together(self, images: Iterable[np.ndarray], count: int) -> np.ndarray:
         """Return ``count`` images as ``x`` of rows; (rows,) of dtype object where they keep their sizes."""
-        import numpy as np
-
         if not self.resizes:
             return objects(list(images))
         x = np.empty((count, self.channels, self.height, self.width), np.uint8)

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from PIL import Image
+
 from rtrain.datasets.images.orientation import is_upright
 
 if TYPE_CHECKING:
@@ -33,8 +35,6 @@ def decode_jpeg(content: str | bytes, size: tuple[int, int] | None, channels: in
     data = b"" if reader is None else _jpeg(content)
     if not data:
         return None
-    from PIL import Image
-
     try:
         if not is_upright(data):
             return None

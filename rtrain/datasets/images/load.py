@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.files import files_fingerprint
@@ -22,9 +24,6 @@ from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.splitting.shares import num_wanted, or_leave_out, split_parts
 from rtrain.datasets.streamed import RowFilter, StreamSplit, pieces_of
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +81,6 @@ def _listed(
     folders: Folders, class_names: Sequence[str], check: ImageReader | None
 ) -> tuple[dict[str, list[str]], dict[str, Columns], int]:
     """Return the files of each split, their rows and classes, and how many unreadable ones ``check`` left out."""
-    import numpy as np
-
     files: dict[str, list[str]] = {}
     labels: dict[str, Columns] = {}
     num_skipped = 0
@@ -119,8 +116,6 @@ def _readable(files: Sequence[str], reader: ImageReader) -> list[bool]:
 
 
 def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: Sequence[str]) -> None:
-    import numpy as np
-
     empty = np.flatnonzero(np.bincount(y, minlength=len(class_names)) == 0)
     if empty.size:
         folder = classes[class_names[empty[0]]]
@@ -129,8 +124,6 @@ def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: 
 
 def images_below(folder: Path) -> list[Path]:
     """Return the files below a folder that are images by their names, in the order of their paths."""
-    from PIL import Image
-
     endings = frozenset(Image.registered_extensions())
     files = (file for file in folder.rglob("*") if file.suffix.lower() in endings and not file.name.startswith("."))
     return sorted((file for file in files if file.is_file()), key=str)
@@ -196,15 +189,11 @@ class ImageSplit(DecodedSplit, StreamSplit):
         return self.reader.image(self.files[row][1])
 
     def targets(self, rows: np.ndarray) -> np.ndarray:
-        import numpy as np
-
         return np.asarray([self.files[row][0] for row in rows.tolist()], np.int64)
 
 
 def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> ImageSplit:
     """Return the split of these images, mixed once so that each piece has images of all classes."""
-    import numpy as np
-
     order = np.random.default_rng(conf.seed).permutation(len(keys))
     groups = [[keys[row] for row in order[start : start + PIECE_ROWS]] for start in range(0, len(keys), PIECE_ROWS)]
     pieces = pieces_of((tuple(group), len(group)) for group in groups)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from PIL import Image
+from PIL.ExifTags import Base
 
 UPRIGHT, SIDEWAYS = 1, (5, 6, 7, 8)
 """Orientations: that of an image that is stored as it looks, and those that exchange height and width."""
@@ -14,10 +13,8 @@ NOTES, PIXELS = b"Exif\0\0", 0xDA
 """How the notes of a camera begin, and the marker of the segment of a JPEG file that they come before."""
 
 
-def orientation(image: Image) -> int:
+def orientation(image: Image.Image) -> int:
     """Return EXIF's number for how an image is stored."""
-    from PIL.ExifTags import Base
-
     found = image.getexif().get(Base.Orientation, UPRIGHT)
     return found if isinstance(found, int) else UPRIGHT
 
@@ -26,8 +23,6 @@ def is_upright(jpeg: bytes) -> bool:
     """Return whether a JPEG file is stored as it looks; most have no notes, which costs next to nothing to see."""
     if not _has_notes(jpeg):
         return True
-    from PIL import Image
-
     with Image.open(io.BytesIO(jpeg)) as image:
         return orientation(image) == UPRIGHT
 

@@ -6,15 +6,14 @@ import io
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL.Image import DecompressionBombError, Resampling
 
 from rtrain.datasets.images.jpeg import decode_jpeg
 from rtrain.datasets.images.orientation import SIDEWAYS, UPRIGHT, orientation
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from PIL.Image import Image
 
 WIDE = "I;16"
 """How Pillow's names of 16-bit grey begin: 0 to 65535."""
@@ -30,8 +29,6 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
     Raises:
         DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
     """
-    from PIL import Image, ImageOps
-
     with named(where):
         found = decode_jpeg(content, size, channels)
         if found is not None:
@@ -45,7 +42,7 @@ def decode(content: str | bytes, size: tuple[int, int] | None, channels: int, wh
             return pixels(upright, size, channels, where)
 
 
-def pixels(image: Image, size: tuple[int, int] | None, channels: int, where: str) -> np.ndarray:
+def pixels(image: Image.Image, size: tuple[int, int] | None, channels: int, where: str) -> np.ndarray:
     """Return the pixels of an image, (channels, height, width) uint8.
 
     16-bit grey is scaled from 0 to 65535 to 0 to 255; alpha is dropped; palettes are looked up.
@@ -63,11 +60,8 @@ def pixels(image: Image, size: tuple[int, int] | None, channels: int, where: str
         return _values(_as(_mode(channels), _bytes(image, where)), size)
 
 
-def _values(image: Image, size: tuple[int, int] | None) -> np.ndarray:
+def _values(image: Image.Image, size: tuple[int, int] | None) -> np.ndarray:
     """Return the values of a grey or coloured image, resized."""
-    import numpy as np
-    from PIL.Image import Resampling
-
     if size is not None and image.size != size[::-1]:
         image = image.resize(size[::-1], Resampling.BILINEAR)
     return _channels_first(np.asarray(image))
@@ -88,11 +82,8 @@ def image_size(content: str | bytes, where: str) -> tuple[int, int]:
         return image.size if is_sideways else (image.height, image.width)
 
 
-def _bytes(image: Image, where: str) -> Image:
+def _bytes(image: Image.Image, where: str) -> Image.Image:
     """Return the image with a byte per value."""
-    import numpy as np
-    from PIL import Image
-
     # Of greymaps, Pillow gives more than 8 bits as 32-bit integers, scaled to 16 bits.
     is_wide = image.mode.startswith(WIDE) or (image.mode == "I" and image.format == "PPM")
     if is_wide:
@@ -107,7 +98,7 @@ def _bytes(image: Image, where: str) -> Image:
     return unmultiplied if image.mode in ("1", "L", "P") else _as("RGB", unmultiplied)
 
 
-def _as(mode: str, image: Image) -> Image:
+def _as(mode: str, image: Image.Image) -> Image.Image:
     """Return the image in a mode of Pillow, whose own conversion copies one that has it already."""
     return image if image.mode == mode else image.convert(mode)
 
@@ -116,9 +107,7 @@ def _mode(channels: int) -> str:
     return "L" if channels == 1 else "RGB"
 
 
-def _opened(content: str | bytes) -> Image:
-    from PIL import Image
-
+def _opened(content: str | bytes) -> Image.Image:
     return Image.open(io.BytesIO(content) if isinstance(content, bytes) else content)
 
 
@@ -129,9 +118,6 @@ def named(where: str) -> Iterator[None]:
     Raises:
         DatasetError: It did.
     """
-    from PIL import UnidentifiedImageError
-    from PIL.Image import DecompressionBombError
-
     try:
         yield
     # What Pillow raises for broken files depends on the format.

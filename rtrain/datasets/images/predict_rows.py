@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import existing_path, files_at
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, ImagesConf
@@ -69,8 +71,6 @@ class ImageRows:
         Raises:
             DatasetError: An image can't be read; or labels are asked for, and one lies in no folder of a class.
         """
-        import numpy as np
-
         x = self.reader.together(map(self.reader.image, piece), len(piece))
         y = np.array([self._class(file) for file in piece], np.int64) if with_labels else None
         yield RawChunk(x, y, {"file": list(piece)})

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,6 @@ class ArrowColumn:
     @cached_property
     def _chunks(self) -> tuple[np.ndarray, Sequence[pa.Array]]:
         """The pieces of the column, and the first row of each."""
-        import numpy as np
-
         chunks = self.held or mapped_column(self.files, self.name).chunks
         return np.cumsum([0, *map(len, chunks)]), chunks
 
@@ -41,8 +38,6 @@ class ArrowColumn:
         Raises:
             DatasetError: A file is missing, or can't be read.
         """
-        import numpy as np
-
         borders, chunks = self._chunks
         places = np.searchsorted(borders, rows, side="right") - 1
         inside = rows - borders[places]
@@ -55,15 +50,11 @@ def mapped_column(files: Sequence[str], column: str) -> pa.ChunkedArray:
     Raises:
         DatasetError: A file is missing, or can't be read.
     """
-    import pyarrow as pa
-
     return pa.concat_tables([mapped_table(file).select([column]) for file in files])[column]
 
 
 def mapped_table(file: str) -> pa.Table:
     """Return an Arrow file, of which nothing but the places of its columns is read; see ``mapped_column``."""
-    import pyarrow as pa
-
     try:
         return pa.ipc.open_stream(pa.memory_map(file)).read_all()
     except (OSError, pa.ArrowException) as error:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rtrain.datasets.base import Batch, Columns, EpochPlan, Split, share_of, step_rows
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CHUNK_BYTES = 64 << 20
 """Size of large rows that are in memory together where all are read in order."""
@@ -41,8 +39,6 @@ class MappedSplit(Split):
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield one contiguous part, some rows at a time."""
-        import numpy as np
-
         low, high = share_of(self.num_rows, rank, world_size)
         for start in range(low, max(high, low + 1), self.chunk_rows):
             yield self.columns(np.arange(start, min(start + self.chunk_rows, high)))

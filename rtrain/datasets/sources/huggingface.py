@@ -15,14 +15,6 @@ from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import LargeTableConf
-from rtrain.datasets.hub.labels import (
-    arrow_columns,
-    check_feature_classes,
-    class_names,
-    classes_of,
-    labelled,
-    named_labels,
-)
 from rtrain.datasets.images.conf import OriginalPixelsConf
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError, first_line
@@ -127,6 +119,7 @@ class Huggingface(Source):
 
     def load_whole(self, conf: WholeHuggingfaceConf) -> Dataset:
         """Read all rows and columns of a split."""
+        from rtrain.datasets.hub.labels import arrow_columns
         from rtrain.datasets.whole.load import load_table
 
         found = _opened(conf)
@@ -140,6 +133,7 @@ class Huggingface(Source):
 
     def open_rows(self, conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all splits of the data set, whatever they are called; labels may be missing."""
+        from rtrain.datasets.hub.labels import check_feature_classes, classes_of, named_labels
         from rtrain.datasets.labels import trained_classes
         from rtrain.datasets.tables.column_roles import refuse_table_keys
 
@@ -277,6 +271,7 @@ def _text_conf(conf: HuggingfaceConf) -> TextConf:
 
 def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.hub.images import load_hub_images
+    from rtrain.datasets.hub.labels import labelled
 
     labels = {split: table[conf.label].to_numpy() for split, table in labelled(parts, conf, others=()).items()}
     return load_hub_images(parts, _image_column(parts["train"], conf), labels, conf)
@@ -286,6 +281,7 @@ def _image_rows(
     parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mapping[str, Any], names: Sequence[str] | None
 ) -> RowReader:
     from rtrain.datasets.hub.images import open_hub_images
+    from rtrain.datasets.hub.labels import named_labels
 
     others = {split: named_labels(_without_images(part), conf, names) for split, part in parts.items()}
     return open_hub_images(parts, _image_column(next(iter(parts.values())), conf), others, conf, encoding)
@@ -305,6 +301,8 @@ def _image_column(part: Any, conf: HuggingfaceConf) -> str:
 
 def _named(dataset: Dataset, kind: Any) -> Dataset:
     """Return the dataset with the class names that the label's type has, also for new rows, which may number others."""
+    from rtrain.datasets.hub.labels import class_names
+
     names = class_names(kind)
     if not names or not dataset.info.class_names:
         return dataset

@@ -6,25 +6,19 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.arrays.libsvm_text import (
-    SIDE_ENDINGS,
-    Files,
-    SparseColumns,
-    has_labels,
-    is_sparse,
-    joined,
-    read_dense,
-    read_sparse,
-)
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
-from rtrain.datasets.conf import SplitConf, TablePath
+from rtrain.datasets.conf import ArraysConf, SplitConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
+
+if TYPE_CHECKING:
+    from rtrain.datasets.arrays.libsvm_text import Files, SparseColumns
+    from rtrain.datasets.arrays.load import Arrays
+
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +54,8 @@ class Libsvm(Source):
 
     def load(self, conf: LibsvmConf) -> Dataset:
         """Read the files at ``path`` as dense rows of float32."""
+        from rtrain.datasets.arrays.libsvm_text import is_sparse, joined, read_dense, read_sparse
+        from rtrain.datasets.arrays.load import Names, feature_names, load_arrays
         from rtrain.datasets.splitting.shares import read_for
 
         files = _files(conf, conf.split)
@@ -93,6 +89,7 @@ class Libsvm(Source):
 
 def _files(conf: LibsvmConf, split: SplitConf | None = None) -> Files:
     """Return the files of rows, without side files, and the split of each."""
+    from rtrain.datasets.arrays.libsvm_text import SIDE_ENDINGS
     from rtrain.datasets.files import files_by_split
 
     found = files_by_split(conf.path, ENDINGS, split, SIDE_ENDINGS)
@@ -100,6 +97,8 @@ def _files(conf: LibsvmConf, split: SplitConf | None = None) -> Files:
 
 
 def _columns(conf: LibsvmConf) -> SparseColumns:
+    from rtrain.datasets.arrays.libsvm_text import SparseColumns
+
     first = None if conf.first_column == "auto" else int(conf.first_column)
     return SparseColumns(first=first, count=conf.num_features, absent=conf.absent)
 
@@ -128,6 +127,8 @@ class LibsvmRows:
         return array_chunks(part, self.encoding, with_labels, {"group": queries})
 
     def _arrays(self, file: Path, with_labels: bool) -> Arrays:
+        from rtrain.datasets.arrays.libsvm_text import has_labels, is_sparse, read_dense, read_sparse
+
         count = self.encoding["input_shape"][0]
         if not is_sparse(file):
             return read_dense(file, count, with_labels=with_labels)

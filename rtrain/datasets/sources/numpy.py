@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, check_shapes, feature_names, inputs, load_arrays
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
-from rtrain.datasets.conf import TablePath
+from rtrain.datasets.conf import ArraysConf, TablePath
 from rtrain.datasets.splitting.shares import read_for, to_read
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from rtrain.datasets.arrays.load import Arrays, Names
 
 UNREADABLE = (
     *(ValueError, OSError, EOFError, MemoryError, KeyError),
@@ -58,15 +59,17 @@ class Numpy(Source):
 
     def load(self, conf: NumpyConf) -> Dataset:
         """Read, or map, the arrays at ``path``."""
+        from rtrain.datasets.arrays.load import Arrays, Names, feature_names, load_arrays
         from rtrain.datasets.memory import choose_memory
 
         found = _by_split(conf)
         parts = {
             split: Arrays(where=f"{one.path}", x=one.read(one.x), y=one.read(one.y)) for split, one in found.items()
         }
+        x = parts["train"].x
         size = sum(part.x.nbytes for part in parts.values())
         choice = choose_memory(conf.memory, size)
-        names = Names(source="numpy", label=conf.y, features=_features(parts["train"].x))
+        names = Names(source="numpy", label=conf.y, features=feature_names(x.shape[1]) if x.ndim == 2 else ())
         if choice.memory == "resident" or not all(one.path.is_dir() for one in found.values()):
             if conf.memory == "stream":
                 message = "dataset.memory=stream: arrays in a .npz file can't be mapped."
@@ -161,13 +164,10 @@ def _held(x: np.ndarray) -> np.ndarray:
     return np.array(x) if isinstance(x, np.memmap) else x
 
 
-def _features(x: np.ndarray) -> tuple[str, ...]:
-    return feature_names(x.shape[1]) if x.ndim == 2 else ()
-
-
 def _mapped(
     found: Mapping[str, Pair], parts: Mapping[str, Arrays], names: Names, conf: NumpyConf, reason: str
 ) -> Dataset:
+    from rtrain.datasets.arrays.load import check_shapes, inputs
     from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
     from rtrain.datasets.arrays.memmap import MappedArrays
 
@@ -191,6 +191,7 @@ class NumpyRows:
 
     def read(self, piece: Pair, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a split, some at a time."""
+        from rtrain.datasets.arrays.load import Arrays
         from rtrain.datasets.arrays.predict_rows import array_chunks
 
         y = piece.read(piece.y) if piece.y and with_labels else None

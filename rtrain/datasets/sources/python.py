@@ -10,9 +10,8 @@ from pydantic import Field
 
 from rtrain.config.targets.builder import Builder
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.arrays.load import TASKS, Arrays, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RowReader, Source
-from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.conf import ARRAY_TASKS, ColumnsConf
 from rtrain.datasets.splitting.shares import to_read
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.datasets.without_effect import check_task
@@ -21,6 +20,7 @@ from rtrain.errors import DatasetError, RtrainError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.texts.conf import TextConf
 
 TEXT_TASKS = ("token-classification", "language-modeling")
@@ -55,7 +55,7 @@ class PythonConf(FunctionConf, ColumnsConf):
     text: str | None = None
     """Column of texts, or of lists of words, to predict from; null: the other columns of a table, or arrays."""
 
-    task: Annotated[str, *one_of(*TASKS, *TEXT_TASKS)] = "auto"
+    task: Annotated[str, *one_of(*ARRAY_TASKS, *TEXT_TASKS)] = "auto"
     """auto: by the label; arrays with a ``group`` are ranked. The last two are for texts; a language has no label."""
 
 
@@ -78,7 +78,7 @@ class Python(Source):
     def load(self, conf: PythonConf) -> Dataset:
         """Call the function and take what it returns."""
         tables, arrays = (to_read(parts, conf.split) for parts in _by_split(conf, self.builder))
-        fitting = TASKS if arrays or conf.text is None else TEXTS
+        fitting = ARRAY_TASKS if arrays or conf.text is None else TEXTS
         check_task(conf.task, fitting, f"the {_kind(arrays, conf)} of {conf.function}")
         if arrays:
             return _of_arrays(arrays, conf)
@@ -130,6 +130,8 @@ def _kind(arrays: Mapping[str, Arrays], conf: PythonConf) -> str:
 
 def _by_split(conf: PythonConf, builder: Builder) -> tuple[dict[str, pa.Table], dict[str, Arrays]]:
     """Return what the function returns for each split: tables or arrays, the other one empty."""
+    from rtrain.datasets.arrays.load import Arrays
+
     found = _call(conf, builder)
     taken = {split: _taken(part, conf) for split, part in (found if _is_by_split(found) else {"train": found}).items()}
     arrays = {split: part for split, part in taken.items() if isinstance(part, Arrays)}
@@ -180,6 +182,7 @@ def _text_conf(conf: PythonConf) -> TextConf:
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
+    from rtrain.datasets.arrays.load import Names, feature_names, load_arrays
     from rtrain.datasets.splitting.by_column import refuse_keys
     from rtrain.datasets.tables.column_roles import refuse_table_keys
     from rtrain.datasets.without_effect import refuse_idle
@@ -240,6 +243,8 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
     import numpy as np
     import pyarrow as pa
 
+    from rtrain.datasets.arrays.load import Arrays
+
     arrays = {str(name): np.asarray(values) for name, values in found.items()}
     if "x" in arrays and arrays["x"].ndim > 1:
         more = {name: arrays[name] for name in OPTIONAL if name in arrays}
@@ -255,6 +260,8 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
 def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:
     """Return the rows of a map-style dataset, such as torch's, whose items are pairs of input and target."""
     import numpy as np
+
+    from rtrain.datasets.arrays.load import Arrays
 
     rows = [found[index] for index in range(len(found))]
     if not rows or any(not isinstance(row, tuple | list) or len(row) != 2 for row in rows):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtrain.config.did_you_mean import closest, did_you_mean, there_are
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import ArraysConf
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
@@ -73,6 +73,8 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _made(function: Callable[..., Any], conf: SklearnConf) -> Dataset:
+    from rtrain.datasets.arrays.load import Arrays, Names, feature_names, load_arrays
+
     refuse_idle(conf, ("target",), f"{conf.name} returns a single one")
     arguments: Mapping[str, Any] = conf.arguments
     parameters = inspect.signature(function).parameters
@@ -87,6 +89,8 @@ def _made(function: Callable[..., Any], conf: SklearnConf) -> Dataset:
 
 
 def _loaded(bunch: Any, conf: SklearnConf) -> Dataset:
+    from rtrain.datasets.arrays.load import Arrays, Names, load_arrays
+
     y = bunch.target
     names = [str(one) for one in bunch.get("target_names", ())]
     if y.ndim == 2:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.did_you_mean import there_are
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, narrowest
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
-from rtrain.datasets.conf import PixelsConf, TablePath
+from rtrain.datasets.conf import ArraysConf, PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from rtrain.datasets.arrays.load import Arrays
 
 ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".tfrecord.gz", ".tfrecords.gz")
 Rows = list[dict[str, list[Any]]]
@@ -51,6 +52,7 @@ class Tfrecord(Source):
 
     def load(self, conf: TfrecordConf) -> Dataset:
         """Read the files at ``path``."""
+        from rtrain.datasets.arrays.load import Names, load_arrays
         from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.splitting.shares import read_each
 
@@ -162,6 +164,7 @@ def _arrays(
 ) -> Arrays:
     import numpy as np
 
+    from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.images.decoded import ImageReader
 
     where = str(rows[0][0])
@@ -192,6 +195,8 @@ def _one(row: Mapping[str, list[Any]], name: str, where: str) -> Any:
 def _numbers(rows: Sequence[tuple[Path, Mapping[str, list[Any]]]], features: Sequence[str], conf: TfrecordConf) -> Any:
     """Return the features of all records one after another, in the shape that ``conf`` says."""
     import numpy as np
+
+    from rtrain.datasets.arrays.load import narrowest
 
     lengths = {name: len(rows[0][1].get(name, ())) for name in features}
     for number, (file, row) in enumerate(rows, start=1):

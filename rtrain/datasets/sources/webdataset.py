@@ -10,15 +10,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
-from rtrain.datasets.conf import PixelsConf, TablePath
+from rtrain.datasets.conf import ArraysConf, PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 from rtrain.text.enumeration import few
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from rtrain.datasets.arrays.load import Arrays
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 IMAGES = ("png", "jpg", "jpeg", "webp", "bmp", "ppm", "pgm", "tif", "tiff", "gif")
@@ -54,6 +55,7 @@ class Webdataset(Source):
 
     def load(self, conf: WebdatasetConf) -> Dataset:
         """Read the shards at ``path``."""
+        from rtrain.datasets.arrays.load import Names, load_arrays
         from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.images.pixels import image_size
         from rtrain.datasets.splitting.shares import read_each
@@ -95,6 +97,8 @@ class _Rows:
     """Height and width of images; None for arrays."""
 
     def arrays(self, files: Sequence[Path]) -> Arrays:
+        from rtrain.datasets.arrays.load import Arrays
+
         x, y = [], []
         for file in files:
             for sample in _samples(file):
@@ -133,6 +137,7 @@ class WebdatasetRows:
             first_row += len(held)
 
     def _chunks(self, samples: Sequence[Sample], file: Path, with_labels: bool, first_row: int) -> Iterator[RawChunk]:
+        from rtrain.datasets.arrays.load import Arrays
         from rtrain.datasets.arrays.predict_rows import array_chunks
 
         label = self.rows.conf.label

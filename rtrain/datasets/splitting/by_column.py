@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.base import Columns, take
 from rtrain.datasets.conf import SharesConf, TableSplitConf
@@ -13,10 +16,6 @@ from rtrain.datasets.splitting.row_hash import row_hashes, texts_of, value_hashe
 from rtrain.datasets.splitting.shares import KEY, NAMED, SPLITS, TIME, limited, split_parts
 from rtrain.datasets.tables.categories import is_text
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 WAYS = {"by_group": "group", "by_time": "time", "by_hash": "hash"}
 
@@ -76,8 +75,6 @@ class SplitKeys:
 
     def _named(self, values: pa.Array, what: str, first_row: int) -> np.ndarray:
         """Return the split of each row, (rows,) int8: its place in ``SPLITS``."""
-        import numpy as np
-
         coded = texts_of(values, what).dictionary_encode()
         splits = [self.values.get(_folded(text), self.rest) for text in coded.dictionary.to_pylist()]
         known = np.asarray([-1 if split is None else SPLITS.index(split) for split in splits], np.int8)
@@ -131,8 +128,6 @@ def split_table(parts: Mapping[str, Columns], keys: SplitKeys, conf: SharesConf,
 
 
 def _keyed(part: Columns, keys: SplitKeys) -> Columns:
-    import numpy as np
-
     group = part.get("group")
     if group is None:
         is_text = part["x"].ndim == 1  # texts, or the numbers of their rows
@@ -152,8 +147,6 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
 
 def _by_column(train: Columns, keys: SplitKeys) -> dict[str, Columns]:
     """Return the splits that the rows name."""
-    import numpy as np
-
     rows = {split: np.flatnonzero(train[NAMED] == place) for place, split in enumerate(SPLITS)}
     keys.check_named({split: len(chosen) for split, chosen in rows.items()})
     return {split: take(train, chosen) for split, chosen in rows.items() if len(chosen)}
@@ -161,9 +154,6 @@ def _by_column(train: Columns, keys: SplitKeys) -> dict[str, Columns]:
 
 def _times(values: pa.Array, what: str) -> np.ndarray:
     """Return a column of times as numbers that grow with them, (rows,) float64; of dates, microseconds since 1970."""
-    import numpy as np
-    import pyarrow as pa
-
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
@@ -208,8 +198,6 @@ def check_times(schemas: Iterable[tuple[str, pa.Schema]], keys: SplitKeys) -> No
 
 def _scale(kind: pa.DataType) -> str:
     """Return in a word what ``_times`` makes numbers of."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or is_text(kind):
@@ -235,8 +223,6 @@ def _folded(value: object) -> str:
 
 
 def _check_present(values: pa.Array, what: str, first_row: int) -> None:
-    import pyarrow.compute as pc
-
     missing = pc.is_null(values, nan_is_null=True)
     if pc.any(missing).as_py():
         row = first_row + missing.index(True).as_py() + 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.tables.casts import cast_schema, cast_table
 from rtrain.datasets.tables.na_values import without_na_values
 from rtrain.datasets.tables.spec import TableFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,6 @@ class EmptyTexts:
 
     def __call__(self, table: pa.Table, where: str, first_row: int = 0) -> pa.Table:
         """Return the table with texts in these columns."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         for name in set(self.columns) & set(table.column_names):
             texts = pc.fill_null(table[name].cast(pa.string()), "")
             table = table.set_column(table.column_names.index(name), name, texts)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.tables.categories import is_fraction
 from rtrain.datasets.without_effect import changed
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
 
 OF_TABLES = (
     *("features", "drop", "categorical", "ids", "weight", "group", "base_margin"),
@@ -66,8 +64,6 @@ class Roles:
         Raises:
             DatasetError: A value is missing or no number, or a weight is negative; names column and row.
         """
-        import numpy as np
-
         found: dict[str, np.ndarray] = {}
         if self.weight:
             found["weight"] = _finite(table, self.weight, "weight", where, first_row)
@@ -91,8 +87,6 @@ def refuse_table_keys(conf: ColumnsConf, rows: str) -> None:
 
 def grouped(part: Columns) -> Columns:
     """Return the rows with those of each group together, groups in the order of their first rows."""
-    import numpy as np
-
     if "group" not in part:
         return part
     _, first, inverse = np.unique(part["group"], return_index=True, return_inverse=True)
@@ -105,9 +99,6 @@ def grouped(part: Columns) -> Columns:
 
 def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) -> np.ndarray:
     """Return a column of numbers, (rows,) float32."""
-    import numpy as np
-    import pyarrow as pa
-
     try:
         values = np.asarray(table[column].cast(pa.float32(), safe=False).to_numpy())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -126,10 +117,6 @@ def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndar
 
     It depends on the value alone: 1 is the same group in a file with 1.5 and in one without.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = table[column].combine_chunks()
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -153,17 +140,12 @@ def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndar
 
 def _fractions(values: pa.Array) -> pa.Array:
     """Return fractions as text: 1.5 and the decimal 1.50 are the same."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = values.cast(pa.string())
     return pc.utf8_rtrim(texts, "0") if pa.types.is_decimal(values.type) else texts
 
 
 def _hashes(texts: pa.Array) -> np.ndarray:
     """Return a number for each text, (rows,) int64."""
-    import numpy as np
-
     coded = texts.dictionary_encode()
     numbers = [int.from_bytes(blake2b(text.encode(), digest_size=7).digest()) for text in coded.dictionary.to_pylist()]
     return np.take(np.asarray(numbers, np.int64), np.asarray(coded.indices))

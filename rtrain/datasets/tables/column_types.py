@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.tables.categories import is_declared, is_text
 from rtrain.datasets.tables.preprocessing import taken_columns
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str], conf: ColumnsConf) -> None:
@@ -40,8 +38,6 @@ def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str]
 
 def _holds(kind: pa.DataType, is_name: bool) -> str:
     """Return what a column holds, in a word; nothing where all of it is missing."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_null(kind):
@@ -55,8 +51,6 @@ def _holds(kind: pa.DataType, is_name: bool) -> str:
 
 def check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: ColumnsConf) -> None:
     """Raise a DatasetError that names all nested, time and binary columns, which no value can make a number."""
-    import pyarrow as pa
-
     taken = taken_columns(conf.preprocessors)
     wrong: dict[str, pa.DataType] = {}
     for name in features:
@@ -81,8 +75,6 @@ def _as_other_types(wrong: Mapping[str, pa.DataType]) -> str:
 
 def _kind_of(kind: pa.DataType) -> str:
     """Return what a column holds, in words, with its type."""
-    import pyarrow as pa
-
     if is_nested(kind):
         return f"nested ({kind})"
     if pa.types.is_temporal(kind):
@@ -92,22 +84,16 @@ def _kind_of(kind: pa.DataType) -> str:
 
 def is_nested(kind: pa.DataType) -> bool:
     """Return whether the values of a column are lists or have fields, extension types included."""
-    import pyarrow as pa
-
     return bool(pa.types.is_nested(getattr(kind, "storage_type", kind)))
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
     """Return whether a column holds bytes."""
-    import pyarrow as pa
-
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def is_numeric(kind: pa.DataType) -> bool:
     """Return whether a column of this type can be a feature."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     checks = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.base import Columns, Dataset, concatenated
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
@@ -20,10 +23,6 @@ from rtrain.datasets.tables.predict_rows import encoding_of
 from rtrain.datasets.tables.preprocessing import Preprocessing, fit, taken_columns
 from rtrain.datasets.tables.preprocessor_conf import TEXT_STEPS
 from rtrain.datasets.tables.spec import TableSpec
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 Tables = Mapping[str, Sequence[tuple[str, "pa.Table"]]]
 """The tables of each split, with what to call them in messages."""
@@ -62,8 +61,6 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
 
 def _num_missing(tables: Tables, features: Sequence[str]) -> dict[str, int]:
     """Return how many values of the features are missing, of those that lack some."""
-    import pyarrow.compute as pc
-
     every = [table for part in tables.values() for _, table in part]
     missing = {name: [pc.is_null(table[name], nan_is_null=True) for table in every] for name in features}
     counts = {name: sum(pc.sum(one).as_py() or 0 for one in found) for name, found in missing.items()}
@@ -116,8 +113,6 @@ def label_scan(conf: ColumnsConf) -> LabelScan:
 
 def _split(tables: Tables, features: Sequence[str], conf: ColumnsConf) -> Tables:
     """Return the rows of each split as they are: the same ones as without preprocessors."""
-    import numpy as np
-
     plain = [name for name in features if not _is_document(name, tables["train"], conf)]
     asked = [name for name in plain if _is_category(name, tables["train"]) or name in (conf.categorical or ())]
     spec = _scanned(tables["train"], tuple(plain), replace(conf, categorical=asked, on_missing="keep"))
@@ -134,8 +129,6 @@ def _split(tables: Tables, features: Sequence[str], conf: ColumnsConf) -> Tables
 
 def _is_document(name: str, train: Sequence[tuple[str, pa.Table]], conf: ColumnsConf) -> bool:
     """Return whether a column holds lists or texts that a preprocessor takes apart, and so names no row."""
-    import pyarrow as pa
-
     parted = taken_columns([step for step in conf.preprocessors if step["type"] in TEXT_STEPS])
     return name in parted or any(pa.types.is_nested(table.schema.field(name).type) for _, table in train)
 

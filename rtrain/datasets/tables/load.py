@@ -8,6 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.conf import LargeTableConf, TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
@@ -264,8 +266,6 @@ def _scan(table: FileTable, keys: SplitKeys, files: Files) -> tuple[dict[str, li
     Returns:
         The rows of each piece of all splits; the classes of ``train``; and what decides the split of its rows.
     """
-    import numpy as np
-
     scan = label_scan(table.conf)
     deciding: dict[str, list[np.ndarray]] = {}
 

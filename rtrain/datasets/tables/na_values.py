@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.tables.categories import is_fraction, is_number, is_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def without_na_values(table: pa.Table, na_values: Sequence[str]) -> pa.Table:
@@ -22,9 +21,6 @@ def without_na_values(table: pa.Table, na_values: Sequence[str]) -> pa.Table:
 
 
 def _without(values: pa.ChunkedArray, na_values: Sequence[str]) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _without(values.cast(kind.value_type), na_values).dictionary_encode()

@@ -6,8 +6,9 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pydantic import TypeAdapter
 
 from rtrain.config.did_you_mean import closest
@@ -21,10 +22,6 @@ from rtrain.datasets.tables.preprocessing import Preprocessing
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_columns, check_has
 from rtrain.datasets.without_effect import as_recorded
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 Files = Mapping[str, Sequence[Path]]
 """The files of each split."""
@@ -274,8 +271,6 @@ def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
 
 def _check_label(schema: pa.Schema, spec: TableSpec, where: str) -> None:
     """Raise a DatasetError if there are no labels to compare with; a feature of the model is none."""
-    import pyarrow as pa
-
     label = spec.labels.column
     if label in spec.inputs:
         raise DatasetError(f"{where}: dataset.label names '{label}', which is a feature of the model.")

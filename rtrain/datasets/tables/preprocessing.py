@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.datasets.tables.categories import is_declared, is_text, names_of
 from rtrain.datasets.tables.preprocessor_conf import check_step
 from rtrain.datasets.tables.preprocessor_fit import NEEDS_VALUES, as_ray, learned, part_names
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 NULLS = "contain null values"
 """What Ray's encoders say of missing values."""
@@ -60,8 +60,6 @@ class Preprocessing:
 
         Columns of which an encoder leaves out what is rare are not counted.
         """
-        import pyarrow as pa
-
         frame = _frame(table, self.kinds, where)
         counts: dict[str, tuple[int, int]] = {}
         for place, step in enumerate(self.steps):
@@ -87,8 +85,6 @@ def fit(
     Raises:
         DatasetError: A column is not a feature, or its values are not what a preprocessor needs.
     """
-    import pandas as pd
-
     kinds = _kinds(steps, train, inputs)
     frame = pd.concat([_frame(table, kinds, where) for where, table in train], ignore_index=True)
     fitted: list[dict[str, Any]] = []
@@ -132,8 +128,6 @@ def taken_columns(steps: Sequence[Mapping[str, Any]]) -> set[str]:
 def _kinds(
     steps: Sequence[Mapping[str, Any]], train: Sequence[tuple[str, pa.Table]], inputs: Sequence[str]
 ) -> dict[str, str]:
-    import pyarrow as pa
-
     kinds = {}
     for name in (name for name in inputs if name in taken_columns(steps)):
         types = [table.schema.field(name).type for _, table in train]
@@ -142,8 +136,6 @@ def _kinds(
 
 
 def _kind(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return "list"
     if is_text(kind) or (is_declared(kind) and is_text(kind.value_type)):
@@ -153,8 +145,6 @@ def _kind(kind: pa.DataType) -> str:
 
 def _frame(table: pa.Table, kinds: Mapping[str, str], where: str) -> pd.DataFrame:
     """Return the columns that preprocessors take: float64, text, or lists."""
-    import pyarrow as pa
-
     found = {}
     for name, kind in kinds.items():
         values = table[name]
@@ -226,9 +216,6 @@ def _check_names(features: Sequence[str], others: set[str]) -> None:
 
 def _columns(name: str, values: pd.Series[Any], parts: Sequence[str] | None, where: str) -> dict[str, pa.Array]:
     """Return what a column of the frame is as features: itself, or the parts of its vectors."""
-    import numpy as np
-    import pyarrow as pa
-
     if parts is None:
         return {name: pa.array(values, from_pandas=True)}
     nothing = np.full(len(parts), np.nan)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Statistics = dict[str, Any]
 """By the keys of ``stats_`` of Ray's preprocessors: numbers, lists of values in order, or pairs of token and count."""
@@ -117,9 +117,6 @@ def _values(column: str, values: pd.Series[Any], arguments: Mapping[str, Any]) -
 
 
 def _members(column: str, values: pd.Series[Any], arguments: Mapping[str, Any]) -> Statistics:
-    import numpy as np
-    import pandas as pd
-
     members = chain.from_iterable(np.asarray(one).tolist() for one in values)
     return _values(column, pd.Series(list(members)), arguments)
 
@@ -130,8 +127,6 @@ def _tokens(column: str, values: pd.Series[Any], arguments: Mapping[str, Any]) -
 
 
 def _edges(column: str, values: pd.Series[Any], arguments: Mapping[str, Any]) -> Statistics:
-    import pandas as pd
-
     bins = arguments["bins"]
     number = bins[column] if isinstance(bins, Mapping) else bins
     _, edges = pd.cut(values, number, right=arguments.get("right", True), retbins=True)

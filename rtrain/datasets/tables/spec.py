@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
 
 from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all
 from rtrain.datasets.base import Columns
@@ -20,11 +23,6 @@ from rtrain.datasets.tables.column_types import check_types, is_numeric
 from rtrain.datasets.tables.preprocessing import Preprocessing
 from rtrain.datasets.tables.spellings import BOOLEANS, is_mark
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
 
 CHUNK_ROWS = 4_096
 
@@ -144,8 +142,6 @@ class TableSpec:
         Raises:
             DatasetError: A value is missing or not numeric; names column and row.
         """
-        import numpy as np
-
         prepared, counts = table, dict[str, tuple[int, int]]()
         if self.preprocessing is not None:
             prepared, counts = self.preprocessing.apply_counted(table, where)
@@ -162,8 +158,6 @@ class TableSpec:
         return x, counts
 
     def _decoded(self, table: pa.Table, where: str, first_row: int) -> np.ndarray:
-        import numpy as np
-
         for name in self.features:
             values = table[name]
             if name not in self.categories and not is_numeric(values.type) and values.null_count < len(values):
@@ -196,15 +190,11 @@ class TableSpec:
 
     def fill_missing(self, x: np.ndarray) -> np.ndarray:
         """Return ``x`` with the means for missing values, once they are known."""
-        import numpy as np
-
         if self.fill:
             np.copyto(x, np.asarray(self.fill, x.dtype), where=np.isnan(x))
         return x
 
     def _check_finite(self, x: np.ndarray, where: str, first_row: int) -> None:
-        import numpy as np
-
         if np.isfinite(x).all():
             return
         infinite = np.isinf(x)
@@ -241,9 +231,6 @@ def _missing_values(features: Sequence[str], missing: np.ndarray, where: str, fi
 
 def _numbers(values: pa.ChunkedArray, dtype: str) -> np.ndarray:
     """Return a feature column as floats, with NaN for what is missing."""
-    import numpy as np
-    import pyarrow as pa
-
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_boolean(values.type):

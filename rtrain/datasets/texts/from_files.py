@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from rtrain.config.files.home import expanded
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.class_folders import class_folders
@@ -115,8 +117,6 @@ def _plain(folder: Path) -> list[Path]:
 
 
 def _read(file: Path, conf: TextConf) -> Texts:
-    import pyarrow as pa
-
     if is_table(file):
         return read_table(file, conf.text, conf.label)
     if conf.label is not None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, concatenated, objects
 from rtrain.datasets.in_memory import fingerprint
@@ -21,10 +25,6 @@ from rtrain.datasets.texts.read import (
 from rtrain.datasets.texts.tokens import Tokens
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 IGNORED = -100
 """A tag that PyTorch's losses leave out: no class."""
@@ -141,8 +141,6 @@ def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, r
 
 def deciding(texts: Texts, keys: SplitKeys, conf: TextConf) -> Columns:
     """Return what decides the split of each text."""
-    import pyarrow as pa
-
     if not texts.kept:
         refuse_keys(conf.split, f"the lines of {texts.where}")
     table = pa.table(dict(texts.kept))
@@ -157,10 +155,6 @@ def tag_values(texts: Texts, column: str) -> pa.Array:
     Raises:
         DatasetError: A row has more or fewer tags than words, or a word has none; names it.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     tags = texts.labels
     assert tags is not None
     if not (pa.types.is_list(tags.type) or pa.types.is_large_list(tags.type)):
@@ -186,8 +180,6 @@ def tag_values(texts: Texts, column: str) -> pa.Array:
 
 def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
     """Return ``x``, (rows,) str or lists of words, and ``y``, (rows,) classes, numbers or int64 arrays of tags."""
-    import numpy as np
-
     if task == "token-classification":
         flat = labels.encode(tag_values(texts, labels.column), texts.where, 0)
         ends = np.cumsum([len(words) for words in texts.texts])
@@ -198,8 +190,6 @@ def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
 
 
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
-    import numpy as np
-
     refuse_idle(conf, ("seed",), "texts for language modeling are split in order, and the first ones are used")
     refuse_keys(conf.split, "texts for language modeling, which are split in order,")
     if conf.tokenizer == "none":

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rtrain.config.files.home import expanded
 from rtrain.datasets.base import RawChunk, check_kind
@@ -16,9 +18,6 @@ from rtrain.datasets.texts.from_files import has_class_folders
 from rtrain.datasets.texts.load import blocks, coded_texts, joined_text
 from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.texts.tokens import Tokens
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def open_text_rows(conf: TextConf, encoding: Mapping[str, Any]) -> TextRows:
@@ -44,8 +43,6 @@ class TextRows:
 
     def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the texts of a file; of a language model with tokens its blocks, without the rest at the end."""
-        import pyarrow as pa
-
         file = Path(piece)
         whole = self.encoding.get("tokenizer", "none") != "none"
         if is_table(file):

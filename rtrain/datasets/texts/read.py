@@ -6,7 +6,12 @@ import codecs
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.base import objects
@@ -14,10 +19,6 @@ from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.tables.spec import check_columns
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 PIECE_BYTES = 16 << 20
 LONGEST_ROW_BYTES = 64 << 20
@@ -47,8 +48,6 @@ class Texts:
 
     def rows(self) -> np.ndarray:
         """Return the texts, (rows,) of dtype object; or the numbers of the rows, int64."""
-        import numpy as np
-
         return self.texts if isinstance(self.texts, np.ndarray) else objects(self.texts)
 
 
@@ -76,8 +75,6 @@ def read_lines(file: Path) -> Iterator[Texts]:
 
 def _pieces(file: Path) -> Iterator[str]:
     """Yield the text of a file in pieces of whole lines."""
-    import pyarrow as pa
-
     first, rest = 0, b""
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
@@ -143,10 +140,6 @@ def _format_of(file: Path) -> ParquetFormat | JsonFormat | None:
 
 
 def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
     parse = csv.ParseOptions(
         delimiter="\t" if tabs else ",", quote_char=False if tabs else '"', newlines_in_values=not tabs
     )
@@ -164,8 +157,6 @@ def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
 
 
 def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     check_texts(values, column, where)
@@ -174,9 +165,6 @@ def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
 
 def check_texts(values: pa.ChunkedArray, column: str, where: str) -> None:
     """Raise a DatasetError if a text, or a word of a list, is missing, or values are neither."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = values.type
     if values.null_count:
         row = values.is_null().index(True).as_py() + 1
@@ -192,6 +180,4 @@ def check_texts(values: pa.ChunkedArray, column: str, where: str) -> None:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,6 @@ class Tokens:
         Raises:
             DatasetError: It holds a character that is none of the tokens.
         """
-        import numpy as np
-
         if self.characters is None:
             return np.frombuffer(text.encode(), np.uint8).astype(np.int64)
         known, points = _points(self.characters), _points(text)
@@ -59,6 +55,4 @@ class Tokens:
 
 
 def _points(text: str) -> np.ndarray:
-    import numpy as np
-
     return np.frombuffer(text.encode("utf-32-le"), np.uint32)

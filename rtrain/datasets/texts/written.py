@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn, mapped_table
@@ -17,9 +19,6 @@ from rtrain.datasets.splitting.shares import read_for
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.mapped import TextFiles
 from rtrain.datasets.texts.read import Texts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 VERSION = 1
 """Of what is written; raise it with every change of what is made of the same files."""
@@ -64,8 +63,6 @@ def written_texts(files: Mapping[str, Sequence[Path]], conf: TextConf, read: Rea
 
 def _write(folder: Path, every: Iterable[Texts], columns: Sequence[str]) -> None:
     """Write texts, in their order; another file begins where a column has another type, as it may in CSV files."""
-    import pyarrow as pa
-
     sources: list[tuple[str, int]] = []
 
     def tables() -> Iterator[pa.Table]:
@@ -83,8 +80,6 @@ def _write(folder: Path, every: Iterable[Texts], columns: Sequence[str]) -> None
 
 
 def _table(texts: Texts, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
     kept = {f"{KEPT}{name}": values for name, values in texts.kept.items() if name in columns}
     labels = {} if texts.labels is None else {LABEL: texts.labels}
     return pa.table({TEXT: pa.array(texts.texts, pa.large_string()), **labels, **kept})
@@ -92,8 +87,6 @@ def _table(texts: Texts, columns: Sequence[str]) -> pa.Table:
 
 def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows of tables, which may have a single one each, at least ``CHUNK_ROWS`` at a time."""
-    import pyarrow as pa
-
     some: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -107,8 +100,6 @@ def _large(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _opened(folder: Path, fingerprint: str, identity: str) -> TextFiles:
-    import numpy as np
-
     files, texts, first = sorted(map(str, folder.glob("*.arrow"))), [], 0
     sources = iter(json.loads((folder / SOURCES).read_text()))
     for file in files:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split
 from rtrain.datasets.files import files_at, files_fingerprint, local
@@ -17,9 +19,6 @@ from rtrain.datasets.tables.spec import TableFormat, check_columns, check_has
 from rtrain.datasets.whole.conf import WholeConf, WholeFilesConf
 from rtrain.datasets.whole.splits import FilePiece, FileTable, HeldTable
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CHUNK_ROWS = 1 << 16
 
@@ -67,8 +66,6 @@ def load_table(name: str, table: pa.Table, conf: WholeConf, where: str) -> Datas
 
 def load_columns(name: str, columns: Columns, conf: WholeConf, where: str) -> Dataset:
     """Return rows in arrays by column, of any shapes, as the split ``train``; see ``load_table``."""
-    import pyarrow as pa
-
     if all(values.ndim == 1 for values in columns.values()):
         return load_table(name, pa.table({key: pa.array(values) for key, values in columns.items()}), conf, where)
     lengths = {key: len(values) for key, values in columns.items()}
@@ -114,8 +111,6 @@ def _pieces(reading: TableFormat, files: Sequence[Path], columns: Sequence[str])
 
 
 def _joined(tables: Sequence[pa.Table], where: str) -> pa.Table:
-    import pyarrow as pa
-
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rtrain.datasets.tables.casts import without_views
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PIECE_ROWS = 65_536
 """Rows of a piece, at least, but for the last one of a file."""
@@ -34,8 +33,6 @@ class ArrowFormat:
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""
-        import pyarrow as pa
-
         tables = [table for piece in self.pieces(file) for table in self.batches(piece, columns)]
         return pa.concat_tables([self.schema(file).empty_table().select(list(columns)), *tables])
 
@@ -59,8 +56,6 @@ class ArrowFormat:
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
     ) -> Iterator[pa.Table]:
         """Yield the rows of a piece together."""
-        import pyarrow as pa
-
         file, place, num_batches = piece
         with _opened(Path(file)) as (source, schema):
             source.seek(place)
@@ -71,8 +66,6 @@ class ArrowFormat:
 @contextmanager
 def _opened(file: Path) -> Iterator[tuple[Any, pa.Schema]]:
     """Map a file into memory; yield it, at its first batch, and its schema."""
-    import pyarrow as pa
-
     try:
         with pa.memory_map(str(file)) as source:
             yield source, pa.ipc.read_schema(source)
@@ -83,8 +76,6 @@ def _opened(file: Path) -> Iterator[tuple[Any, pa.Schema]]:
 
 def _batches(file: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the record batches of a file, and where each begins."""
-    import pyarrow as pa
-
     with _opened(file) as (source, schema):
         while True:
             place = source.tell()

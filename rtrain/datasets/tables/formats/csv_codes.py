@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.tables.formats.csv import CsvFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CODE = r"^\s*(0\d+|0[xX][0-9a-fA-F]+|\+\d+|\d+[eE]\d+)\s*$"
 """What would be another text as a number: 00123, 0x1F, the telephone number +49301234, the serial number 12E3."""
@@ -29,9 +28,6 @@ def code_columns(reading: CsvFormat, file: Path, schema: pa.Schema, columns: Seq
         schema: As ``reading`` returns it for the file.
         columns: Some of its columns, each of which it has once.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kinds = {name: schema.field(name).type for name in columns}
     numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
     as_texts = replace(reading, texts=(*reading.texts, *numbers))

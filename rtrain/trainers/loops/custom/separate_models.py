@@ -51,7 +51,7 @@ def one_model(worker: Worker, framework: str, frameworks: Frameworks) -> Iterato
 def _watch(module: ModuleType, watched: Sequence[tuple[TrainingFunction, Callable[[], None]]]) -> None:
     for one, train_alone in (found for found in watched if found[0].module == module.__name__):
         *path, name = one.name.split(".")
-        owner = functools.reduce(lambda inner, part: getattr(inner, part, None), path, cast(Any, module))
+        owner = functools.reduce(lambda inner, part: getattr(inner, part, None), path, cast("Any", module))
         trains = getattr(owner, name, None)
         if trains is not None and not hasattr(trains, "__rtrain_watched__"):
             setattr(owner, name, _watched(trains, one, train_alone))
@@ -78,7 +78,7 @@ def _train_alone(worker: Worker, framework: str, trainer: str, one: TrainingFunc
     Raises:
         TrainingError: Another one does so as well.
     """
-    board, key = cast(Board, worker.channel), f"alone-{one.framework}"
+    board, key = cast("Board", worker.channel), f"alone-{one.framework}"
     # Of two that begin in the same moment, at least one sees the other.
     board.pin(f"{key}-{worker.rank}", "1")
     ranks = [rank for rank in range(worker.world_size) if board.pinned(f"{key}-{rank}")]

@@ -73,13 +73,13 @@ def _build_node(
     """Build a schedule, with those in it, which get the optimizer too; ``auto`` is as long as each of them acts."""
     inner = _inner(node)
     if inner is None:
-        return cast(LRScheduler, builder.build(fill_lengths(node, num_steps, where), where, optimizer))
+        return cast("LRScheduler", builder.build(fill_lengths(node, num_steps, where), where, optimizer))
     each = _inner_lengths(node, where, builder, num_steps)
     parts = [
         _build_node(one, f"{where}.{INNER}.{place}", builder, optimizer, each[place]) for place, one in enumerate(inner)
     ]
     filled = fill_lengths(_without_inner(node), num_steps, where)
-    return cast(LRScheduler, builder.build(filled, where, optimizer=optimizer, schedulers=parts))
+    return cast("LRScheduler", builder.build(filled, where, optimizer=optimizer, schedulers=parts))
 
 
 def _inner(node: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:

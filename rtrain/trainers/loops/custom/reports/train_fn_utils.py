@@ -282,7 +282,7 @@ class RayReports(_Reports, DistributedTrainFnUtils):
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
-        board = cast(Board, worker.channel)
+        board = cast("Board", worker.channel)
         self._turns = Turns(worker, board)
         self._copies = Copies(worker.rank, worker.world_size, board)
 

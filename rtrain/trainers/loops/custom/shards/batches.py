@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from rtrain.datasets.base import Columns, concatenated, take
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Rows = TypeVar("Rows", "Columns", "pa.Table")
 
@@ -44,8 +43,6 @@ def num_rows_of(rows: Columns | pa.Table) -> int:
 def _as_one(pieces: Sequence[Any]) -> Any:
     if isinstance(pieces[0], Mapping):
         return concatenated(pieces)
-    import pyarrow as pa
-
     return pa.concat_tables(pieces, promote_options="permissive")
 
 
