@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
+
+import pyarrow as pa
 
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import opened_call
@@ -13,9 +15,6 @@ from rtrain.evaluation import measure
 from rtrain.history.references import find_model
 from rtrain.prediction import predicted_table, write_predictions
 from rtrain.prediction.loading import Checkpoint, loaded
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Place = str | os.PathLike[str]
 """A ``Run``, or a path."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import ray.data
 
 from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split
 from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.streamed import StreamSplit
 from rtrain.datasets.whole.splits import FileTable, HeldTable
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 
 def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:

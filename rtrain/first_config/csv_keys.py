@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rtrain.datasets.tables.categories import have_decimal_commas, is_number, is_text
@@ -14,9 +15,6 @@ from rtrain.datasets.tables.formats.csv import CsvFormat, delimiter_of
 from rtrain.datasets.tables.formats.csv_lines import made_up_names, seems_to_be_data
 from rtrain.datasets.tables.spellings import is_mark
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LOOKED_AT = 1 << 16
 """Bytes of a file without a known ending that show whether it is text."""

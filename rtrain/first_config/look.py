@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.data_files import TABLES, kind_of
@@ -24,9 +25,6 @@ from rtrain.errors import ConfigError, DatasetError
 from rtrain.first_config.codes import codes_of, is_text_alone, noted
 from rtrain.first_config.columns import FEATURE, Column, columns_of
 from rtrain.first_config.csv_keys import csv_keys, is_text_of_columns
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_SHOWN = 30
 """Most columns of a file without a header that are listed."""

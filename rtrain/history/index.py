@@ -150,7 +150,7 @@ def _write(index: sqlite3.Connection, rows: Sequence[tuple[Place, Entry]], gone:
     lost = [(path,) for path in gone]
     if not rows and not lost:
         return
-    shapes = {facts.names: _key(facts.names) for _, (_, facts) in rows}
+    shapes = {facts.names: sha256(json.dumps(facts.names).encode()).hexdigest()[:16] for _, (_, facts) in rows}
     try:
         index.execute("BEGIN IMMEDIATE")
         named = [(key, json.dumps(names)) for names, key in shapes.items()]
@@ -165,7 +165,3 @@ def _write(index: sqlite3.Connection, rows: Sequence[tuple[Place, Entry]], gone:
     except sqlite3.Error:
         with suppress(sqlite3.Error):
             index.execute("ROLLBACK")
-
-
-def _key(names: Sequence[str]) -> str:
-    return sha256(json.dumps(names).encode()).hexdigest()[:16]

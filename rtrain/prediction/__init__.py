@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import pyarrow as pa
 
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, Tables, prediction_table
@@ -15,9 +17,6 @@ from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.prediction.scoring import Failure, PredictionTask, predictions_here, scores_of
 from rtrain.prediction.seen import unchanged_data
 from rtrain.prediction.unseen import Unseen
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "Opened",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from rtrain.prediction.opening import Opened
 from rtrain.prediction.output import plain_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def write_predicted(opened: Opened, split: str | None, write: Callable[[pa.Table], None]) -> int:

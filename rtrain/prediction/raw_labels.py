@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import PredictionError
 from rtrain.prediction.raw_columns import UNKNOWN
 from rtrain.trainers.loops.custom.predictors.outputs import predictions_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rtrain.datasets.base import DatasetInfo
 
 
 @dataclass(frozen=True)

@@ -193,12 +193,8 @@ def refused(resumption: Resumption) -> list[str]:
     """Return the changed keys that prevent a run from resuming."""
     trainer = trainer_of(resumption.manifest.config["trainer"])
     wrong = [key for key in resumption.changed if not may_change_anyway(key, trainer.resumable)]
-    lengths = [] if _schedule(resumption) is None else _lengths(resumption)
+    lengths = [] if _schedule(resumption) is None else [key for key in SCHEDULED_BY if key in resumption.changed]
     return list(dict.fromkeys([*wrong, *lengths, *_passed(resumption)]))
-
-
-def _lengths(resumption: Resumption) -> list[str]:
-    return [key for key in SCHEDULED_BY if key in resumption.changed]
 
 
 def _passed(resumption: Resumption) -> dict[str, int]:

@@ -135,10 +135,6 @@ def _columns(words: Sequence[str]) -> list[str]:
     return column_names(words[words.index("--dataset") + 1]) if "--dataset" in words else []
 
 
-def _recipes() -> list[str]:
-    return sorted(path.parent.name for path in builtin_dir("recipes").glob("*/config.yaml"))
-
-
 def _configs(incomplete: str) -> list[str]:
     return [*files_at(incomplete, ".yaml"), *config_names()]
 
@@ -159,7 +155,7 @@ PROPOSED: Mapping[str, Callable[[str, Mapping[str, Any]], Sequence[str]]] = {
     "FOLDER": lambda incomplete, _: _folders(incomplete),
     "GROUP": lambda _, index: index["groups"],
     "PATHS": lambda incomplete, _: _configs(incomplete),
-    "RECIPE": lambda *_: _recipes(),
+    "RECIPE": lambda *_: sorted(path.parent.name for path in builtin_dir("recipes").glob("*/config.yaml")),
     "RUN": lambda incomplete, _: _runs(incomplete),
     "SHELL": lambda *_: SHELLS,
     "SWEEP": lambda incomplete, _: _runs(incomplete),

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from PIL.Image import Image
 
 from rtrain.datasets.arrays.load import Arrays, Names, load_arrays, targets
 from rtrain.datasets.arrays.mapped import OnDisk, mapped_dataset
@@ -23,10 +25,6 @@ from rtrain.datasets.labels import Labels
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn
 from rtrain.datasets.on_disk.mapped_split import CHUNK_BYTES, MappedSplit
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from PIL.Image import Image
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.hub.files import files_of, why_resident
@@ -17,9 +19,6 @@ from rtrain.datasets.tables.formats.arrow import ArrowFormat
 from rtrain.datasets.tables.load import FileTable, load_stream
 from rtrain.datasets.tables.predict_rows import spec_of
 from rtrain.datasets.tables.spec import row_bytes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Files = Mapping[str, Sequence[str]]
 """The files of each split."""

@@ -10,15 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL.Image import Image
 
 from rtrain.datasets.base import Batch, Columns, EpochPlan, IndexedSplit, objects
 from rtrain.datasets.images.pixels import decode, pixels
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 MAX_THREADS = 8
 AHEAD_BYTES = 128 * 2**20

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from rtrain.datasets.images.orientation import is_upright
-
-if TYPE_CHECKING:
-    import numpy as np
 
 COLORS = {1: "GRAY", 3: "RGB"}
 PLAIN = ("YCbCr", "Gray")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import ColumnsConf
@@ -14,9 +15,6 @@ from rtrain.datasets.tables.in_memory import resident_table
 from rtrain.datasets.tables.predict_rows import arrow_places
 from rtrain.datasets.tables.spec import check_has, choose_features, row_bytes, used_columns
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def load_arrow(

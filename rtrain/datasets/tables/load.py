@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.conf import LargeTableConf, TableConf
@@ -41,9 +42,6 @@ from rtrain.datasets.tables.predict_rows import Files, encoding_of
 from rtrain.datasets.tables.preprocessing import fit
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_has, choose_features, used_columns
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 STATISTICS_ROWS = 1_000_000
 """Rows of a streamed train split that ``normalize: true`` looks at, at least, if there are so many."""

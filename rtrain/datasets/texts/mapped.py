@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rtrain.datasets.base import Columns, Dataset, ResidentSplit, Split, objects
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn
@@ -13,9 +14,6 @@ from rtrain.datasets.on_disk.mapped_split import MappedSplit
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import texts_dataset
 from rtrain.datasets.texts.read import Texts
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)

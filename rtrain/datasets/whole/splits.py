@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rtrain.datasets.base import Batch, Columns, EpochPlan, Split
 from rtrain.datasets.tables.spec import TableFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class TableSplit(Split):
