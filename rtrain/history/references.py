@@ -36,12 +36,8 @@ KEYS = {"run.init_from": (), "run.resume": ("auto", "must", "never")}
 """Keys of a config that name a run, each with the words that mean something else there."""
 
 
-def find_run(text: str, folders: Sequence[str] = ()) -> Path:
+def find_run(text: str) -> Path:
     """Return the folder that a word stands for: a path that exists, else the run of that short name.
-
-    Args:
-        text: What the user typed.
-        folders: Where runs are looked for; none: those of the project.
 
     Raises:
         ConfigError: It is one of several runs, all of which are listed; or there is none.
@@ -51,7 +47,7 @@ def find_run(text: str, folders: Sequence[str] = ()) -> Path:
     match, name = _WORD.fullmatch(text), _ID.fullmatch(text)
     if match is None and name is None:
         return Path(text)
-    rows = list_rows(folders)
+    rows = list_rows()
     if match is not None:
         found = [_trial(_first(match[1], match[2], rows), match[3], rows)]
     else:
@@ -219,9 +215,9 @@ def _ambiguous(text: str, found: Sequence[Row]) -> ConfigError:
     return ConfigError("\n".join([f"'{text}' matches {len(found)} runs:", *lines, *more]), "Use its path.")
 
 
-def reference_words(start: str, folders: Sequence[str] = ()) -> list[str]:
+def reference_words(start: str) -> list[str]:
     """Return the short names that begin so, for completion: words first, then ids, the newest first."""
-    rows = list_rows(folders)
+    rows = list_rows()
     names = list(dict.fromkeys(row.name for row in rows if row.kind == "run"))
     words = ["last", "best", *(f"{word}:{name}" for word in ("last", "best") for name in names)] if rows else []
     ids = [row.id for row in rows if row.kind != "trial" or "/" in start]

@@ -114,7 +114,7 @@ def prediction_table(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -
     if isinstance(predictor, ColumnsPredictor):
         return _with_kept(kept, _of_columns(predictor.predict_columns(columns_of(info, chunk)), names))
     scores = scores_of(predictor, info, chunk)
-    if isinstance(predictor, QuantileModel) and scores.ndim == 2:
+    if isinstance(predictor, QuantileModel) and predictor.quantiles and scores.ndim == 2:
         found = {f"prediction_q{at:g}": scores[:, place] for place, at in enumerate(predictor.quantiles)}
     else:
         found = _predicted(scores, names)

@@ -59,9 +59,9 @@ class Search(ABC):
         self.conf, self.axes, self.goals = conf, tuple(axes), tuple(goals)
 
     @property
-    @abstractmethod
     def num_trials(self) -> int:
-        """The most trials that there will be."""
+        """The most trials that there will be: as the config says."""
+        return int(self.conf.num_trials)
 
     @abstractmethod
     def propose(self, number: int) -> Point | None:

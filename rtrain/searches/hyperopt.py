@@ -52,11 +52,6 @@ class Search(base.Search):
         self._number, self._num_again = -1, 0
         """Of the newest trial that was asked for, and how often it was asked for again."""
 
-    @property
-    def num_trials(self) -> int:
-        """As the config says."""
-        return int(self.conf.num_trials)
-
     def propose(self, number: int) -> Point:
         """Ask hyperopt."""
         from hyperopt import tpe

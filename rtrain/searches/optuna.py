@@ -80,11 +80,6 @@ class Search(base.Search):
         self._num_again = 0 if conf.sampler in EVOLVING else None
         """Number of trials of a sweep that is resumed which were proposed again; None where that is of no use."""
 
-    @property
-    def num_trials(self) -> int:
-        """As the config says."""
-        return int(self.conf.num_trials)
-
     def _sampler(self, seed: int) -> Any:
         from optuna import samplers
 

@@ -39,11 +39,6 @@ class Search(base.Search):
         self._seen: set[Point] = set()
         self._num_drawn = 0
 
-    @property
-    def num_trials(self) -> int:
-        """As the config says."""
-        return int(self.conf.num_trials)
-
     def propose(self, number: int) -> Point | None:
         """Return a point that no trial before has; None where all, or nearly all, have been drawn."""
         if number >= self.num_trials:

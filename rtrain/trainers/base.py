@@ -53,6 +53,12 @@ class Job:
     redact: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 
+    @property
+    def data(self) -> Dataset:
+        """The dataset, for what is only asked where the checks of the plugin have seen one."""
+        assert self.dataset is not None, "checked by the plugin"
+        return self.dataset
+
     def worker(self, *, resume_from: Path | None = None, **place: Any) -> Worker:
         """Return a worker of this job.
 

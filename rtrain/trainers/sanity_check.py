@@ -40,8 +40,7 @@ def try_rows(worker: Worker, batch_rows: int, attempt: Callable[[ResidentSplit],
     Raises:
         TrainingError: It fails with the rows of the dataset, or whatever the values of the rows.
     """
-    assert worker.dataset is not None, "checked by the plugin"
-    split, info = worker.dataset.splits["train"], worker.dataset.info
+    split, info = worker.data.splits["train"], worker.data.info
     with suppress(SanityCheckError):  # what fails with a whole batch too is raised there
         return attempt(first_rows(split, info, num_tried_rows(info)))
     try:

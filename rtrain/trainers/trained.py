@@ -89,7 +89,7 @@ class QuantileModel(Protocol):
     """What a predictor of a regression also has if it predicts quantiles of the label and not its mean."""
 
     quantiles: tuple[float, ...]
-    """Between 0 and 1, in the order of the predictions."""
+    """Between 0 and 1, in the order of the predictions; empty: the mean."""
 
 
 @runtime_checkable

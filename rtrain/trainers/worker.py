@@ -85,6 +85,12 @@ class Worker:
     """Key of what is as long as the whole run, which can't be extended then."""
 
     @property
+    def data(self) -> Dataset:
+        """The dataset, for loops that are only called where the checks of the plugin have seen one."""
+        assert self.dataset is not None, "checked by the plugin"
+        return self.dataset
+
+    @property
     def directions(self) -> Directions:
         """Which way metrics get better, by the trainer and by the config."""
         return self.known_directions.configured(self.run.checkpoint.best, self.conf)

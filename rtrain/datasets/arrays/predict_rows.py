@@ -26,19 +26,14 @@ def open_array_rows(parts: Sequence[Arrays], encoding: Mapping[str, Any]) -> Arr
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows of arrays in memory; a piece is the number of a part."""
+    """Rows of arrays in memory; a piece is one of them."""
 
-    parts: tuple[Arrays, ...]
+    pieces: tuple[Arrays, ...]
     encoding: Mapping[str, Any]
 
-    @property
-    def pieces(self) -> Sequence[int]:
-        """Return the numbers of the parts."""
-        return range(len(self.parts))
-
-    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+    def read(self, piece: Arrays, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a part, some at a time."""
-        return array_chunks(self.parts[piece], self.encoding, with_labels)
+        return array_chunks(piece, self.encoding, with_labels)
 
 
 def array_chunks(

@@ -201,21 +201,16 @@ class TableRows:
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Rows of Arrow tables in memory; a piece is the number of a table."""
+    """Rows of Arrow tables in memory; a piece is one of them."""
 
-    tables: tuple[tuple[str, pa.Table], ...]
+    pieces: tuple[tuple[str, pa.Table], ...]
     """With what to call them in messages."""
     spec: TableSpec
     ids: tuple[str, ...]
 
-    @property
-    def pieces(self) -> Sequence[int]:
-        """Return the numbers of the tables."""
-        return range(len(self.tables))
-
-    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+    def read(self, piece: tuple[str, pa.Table], with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield all rows of a table together."""
-        where, table = self.tables[piece]
+        where, table = piece
         kept = _kept_names(table.column_names, self.spec, self.ids)
         if with_labels:
             _needed(table.schema, self.spec, where)

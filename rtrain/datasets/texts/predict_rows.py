@@ -71,20 +71,16 @@ def open_text_tables(tables: Mapping[str, pa.Table], conf: TextConf, encoding: M
 
 @dataclass(frozen=True)
 class TextTableRows:
-    """Texts in Arrow tables in memory; a piece is the number of a table."""
+    """Texts in Arrow tables in memory; a piece is one of them."""
 
-    tables: tuple[tuple[str, pa.Table], ...]
+    pieces: tuple[tuple[str, pa.Table], ...]
+    """With what to call them in messages."""
     conf: TextConf
     encoding: Mapping[str, Any] = field(repr=False)
 
-    @property
-    def pieces(self) -> Sequence[int]:
-        """Return the numbers of the tables."""
-        return range(len(self.tables))
-
-    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+    def read(self, piece: tuple[str, pa.Table], with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield all texts of a table together."""
-        where, table = self.tables[piece]
+        where, table = piece
         texts = table_texts(table, where, self.conf.text, self.conf.label, with_labels)
         yield _chunk(texts, self.conf, self.encoding, with_labels)
 

@@ -49,13 +49,12 @@ class JaxLearner(Learner):
     """
 
     def __init__(self, worker: Worker, ranks: JaxRanks) -> None:
-        assert worker.dataset is not None, "checked by the plugin"
-        conf, info = worker.conf, worker.dataset.info
+        conf, info = worker.conf, worker.data.info
         self._info, self._ranks, self._conf, self._builder = info, ranks, conf, worker.builder
         rows = conf.rows_per_step(ranks.size)
         self._slots = ranks.slots(rows // conf.accumulate_steps)
         self._eval_slots = ranks.slots(conf.eval_batch_size * ranks.size)
-        steps = conf.num_steps(-(-worker.dataset.splits["train"].num_rows // rows))
+        steps = conf.num_steps(-(-worker.data.splits["train"].num_rows // rows))
         optimizer, self._rate = build_optimizer(conf, steps, worker.builder)
         net, inputs = build_net(conf, info, worker.run.seed, worker.builder), Inputs(info)
         self._inputs = inputs

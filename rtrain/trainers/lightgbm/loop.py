@@ -49,8 +49,7 @@ class LightGBMCollectives:
 def train(worker: Worker) -> None:
     """Grow trees until all are there, a metric stops improving, or all workers agree to stop."""
     conf: Conf = worker.conf
-    assert worker.dataset is not None, "checked by the plugin"
-    info = worker.dataset.info
+    info = worker.data.info
     params = worker_params(worker, info)
     begin = InitialModel.of(worker, anew=starts_again(params))
     trees = _trees(begin)
@@ -58,7 +57,7 @@ def train(worker: Worker) -> None:
     rounds = Rounds(worker, conf, LightGBMCollectives(worker.rank, worker.world_size), deciding, _copier(model), begin)
     objective, own = functions(conf, worker.builder)
     margins = [OfMargins(info)] if needs_margins(conf, info) else []
-    split = worker.dataset.splits["train"]
+    split = worker.data.splits["train"]
     bins = shared_bins(split, info, params) if worker.world_size > 1 else None
     whole = make_dataset(split, info, (worker.rank, worker.world_size), params, bins)
     evals = _eval_sets(worker, whole, params)
@@ -106,8 +105,7 @@ def _eval_sets(worker: Worker, whole: lightgbm.Dataset, params: dict[str, Any]) 
 
     LightGBM does not add up metrics over workers; like this all of them see the same values and stop at the same round.
     """
-    dataset = worker.dataset
-    assert dataset is not None
+    dataset = worker.data
     names = eval_splits(worker.conf, dataset.info)
     shared = worker.world_size > 1
     return {
@@ -151,8 +149,7 @@ def _copier(model: list[lightgbm.Booster]) -> Callable[[int], Writer]:
 
 def _describe(worker: Worker, params: Mapping[str, Any], whole: lightgbm.Dataset) -> None:
     """Tell the manifest what this worker trains on; the evaluation is the same on all, and counts on rank 0."""
-    dataset = worker.dataset
-    assert dataset is not None
+    dataset = worker.data
     own = len(whole.label) if whole.label is not None else 0
     evaluated = {name: dataset.splits[name].num_rows for name in eval_splits(worker.conf, dataset.info)}
     num_rows = {name: count if worker.rank == 0 else 0 for name, count in evaluated.items()} | {"train": own}

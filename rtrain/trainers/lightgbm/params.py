@@ -120,15 +120,14 @@ def check_params(job: Job) -> None:
         ConfigError: Names the key.
     """
     conf: Conf = job.conf.trainer
-    assert job.dataset is not None
-    info = job.dataset.info
+    info = job.data.info
     check_names(conf.params, all_names(), ours(), Conf)
     check_once(conf.params, lambda name: main_name(name) or name)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     _check_objective(params, info, conf.params)
     check_num_class(params.get("num_class"), info, [_num_sums(conf, params, info)], str(params["objective"]))
     _check_forest(params, info)
-    check_start(job.dataset, params.get("num_class"))
+    check_start(job.data, params.get("num_class"))
     _check_device(job, params)
     check_early_stopping(conf, "boosting", params.get("boosting"), UNCUT, "gbdt")
     try:
@@ -149,8 +148,7 @@ def check_params(job: Job) -> None:
 def reported(job: Job) -> tuple[str, ...] | None:
     """Return the metrics that rounds report; None where functions of the user choose them, or measure margins."""
     conf: Conf = job.conf.trainer
-    assert job.dataset is not None
-    info = job.dataset.info
+    info = job.data.info
     if conf.metric_functions or conf.objective_function is not None:
         return None
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
@@ -164,8 +162,7 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
         ConfigError: They were grown for other features or another objective, or are to be averaged.
     """
     conf: Conf = job.conf.trainer
-    assert job.dataset is not None
-    info, then = job.dataset.info, wrote.trainer
+    info, then = job.data.info, wrote.trainer
     usual = usual_objective(info)["objective"]
     given = [{main_name(name) or name: value for name, value in one.items()} for one in (then["params"], conf.params)]
     own = (then["objective_function"], conf.objective_function)

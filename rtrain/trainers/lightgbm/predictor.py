@@ -75,16 +75,6 @@ class Predictor(TreesPredictor):
         return sums
 
 
-class QuantilePredictor(Predictor):
-    """Boosted trees that predict a quantile."""
-
-    def __init__(
-        self, booster: lightgbm.Booster, info: DatasetInfo, num_rounds: int, quantiles: tuple[float, ...]
-    ) -> None:
-        super().__init__(booster, info, num_rounds, margins=False)
-        self.quantiles = quantiles
-
-
 def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is text and executes nothing.
 
@@ -98,12 +88,12 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
     num_rounds = progress.rounds_to_predict(stops_early=conf.early_stopping is not None)
-    if booster.params.get("objective") == "quantile":
-        alpha = float(booster.params["alpha"])
-        return QuantilePredictor(booster, trained.info, num_rounds, (alpha,))
     ranking = Ranking(without_splits(progress.metrics), _gains(conf.params))
     margins = conf.objective_function is not None
-    return Predictor(booster, trained.info, num_rounds, margins=margins, ranking=ranking)
+    predictor = Predictor(booster, trained.info, num_rounds, margins=margins, ranking=ranking)
+    if booster.params.get("objective") == "quantile":
+        predictor.quantiles = (float(booster.params["alpha"]),)
+    return predictor
 
 
 def _gains(params: Mapping[str, Any]) -> tuple[float, ...] | None:

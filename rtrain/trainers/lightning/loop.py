@@ -67,8 +67,7 @@ def _validates(module: pl.LightningModule, conf: Conf) -> bool:
 
 
 def _our_data(worker: Worker, ranks: TorchRanks, progress: EpochProgress, *, validates: bool) -> OurData:
-    assert worker.dataset is not None
-    conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
+    conf, info, splits = worker.conf, worker.data.info, worker.data.splits
     rows = SplitRows(splits["train"], info)
     batches = TrainBatches(len(rows), conf.rows_per_step(ranks.size), ranks, worker.run.seed, shuffle=True, drop=False)
     batches.begin(progress.epoch, progress.step_in_epoch, progress.rows)

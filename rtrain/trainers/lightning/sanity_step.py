@@ -27,17 +27,12 @@ def try_first_step(job: Job) -> None:
     worker = sanity_worker(job)
     batch_rows = worker.conf.batch_size or worker.conf.rows_per_step(1)
     with torch_settings(worker, deterministic=None), quiet():
-        try_rows(worker, batch_rows, lambda rows: _try(rows, worker))
+        try_rows(worker, batch_rows, lambda rows: _first_step(rows, worker))
 
 
-def _try(rows: ResidentSplit, worker: Worker) -> None:
-    with small_models():  # a larger one is left to the workers
-        _first_step(rows, worker)
-
-
+@small_models()  # a larger one is left to the workers
 def _first_step(rows: ResidentSplit, worker: Worker) -> None:
-    assert worker.dataset is not None, "checked by the plugin"
-    info, module = worker.dataset.info, build_module(worker)
+    info, module = worker.data.info, build_module(worker)
     alone = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
     loader = loader_of(SplitRows(rows, info), EvalBatches(rows.num_rows, rows.num_rows, alone))
     # Without callbacks, loggers and checkpoints: nothing is written.

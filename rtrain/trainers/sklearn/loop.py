@@ -23,8 +23,7 @@ from rtrain.trainers.worker import Worker
 def train(worker: Worker) -> None:
     """Fit the estimator, evaluate it, and leave a checkpoint."""
     conf: Conf = worker.conf
-    assert worker.dataset is not None, "checked by the plugin"
-    info, num_threads = worker.dataset.info, conf.num_threads or worker.num_threads
+    info, num_threads = worker.data.info, conf.num_threads or worker.num_threads
     estimator = build_estimator(conf, info, worker.run.seed, worker.builder)
     learner = SklearnLearner(estimator, info, whole=conf.max_epochs is None, num_threads=num_threads)
     loop = EpochLoop(worker, epochs_conf(conf, info), learner, SingleProcess())
@@ -52,8 +51,7 @@ def epochs_conf(conf: Conf, info: DatasetInfo) -> EpochsConf:
 
 
 def _all_rows(worker: Worker) -> Batch:
-    assert worker.dataset is not None
-    split = worker.dataset.splits["train"]
+    split = worker.data.splits["train"]
     plan = EpochPlan(rank=0, world_size=1, global_batch_size=split.num_rows, seed=0, shuffle=False)
     return next(iter(split.batches(plan)))
 

@@ -30,8 +30,7 @@ def check_scoring(estimator: Any, job: Job) -> None:
     if not names:
         return
     _check_names(names)
-    assert job.dataset is not None
-    y = np.concatenate([part["y"] for part in job.dataset.splits["train"].own_rows(0, 1)])
+    y = np.concatenate([part["y"] for part in job.data.splits["train"].own_rows(0, 1)])
     model = _stand_in(estimator).fit(np.zeros((len(y), 1)), y)
     for name in names:
         try:

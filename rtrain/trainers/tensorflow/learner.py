@@ -57,16 +57,15 @@ class KerasLearner(Learner):
     """Model and optimizer, the same on each rank."""
 
     def __init__(self, worker: Worker, ranks: TensorflowRanks) -> None:
-        assert worker.dataset is not None, "checked by the plugin"
         conf: Conf = worker.conf
-        info, builder = worker.dataset.info, worker.builder
+        info, builder = worker.data.info, worker.builder
         self._info, self._ranks, self._split = info, ranks, evaluated_split(conf.evaluate_split, info)
         keras.utils.set_random_seed(worker.run.seed)
         self.model, inputs = build_model(conf, info, builder), Inputs(info)
         output, target = try_model(self.model, inputs, worker, ranks.size)
         check_mask(output, ranks.size * conf.accumulate_steps)
         single = info.task in CLASSES and is_single(output, target)
-        steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(ranks.size))
+        steps_per_epoch = -(-worker.data.splits["train"].num_rows // conf.rows_per_step(ranks.size))
         steps = conf.num_steps(steps_per_epoch)
         optimizer = build_optimizer(conf, steps, builder)
         note = note_on_averages(optimizer, steps or steps_per_epoch)

@@ -164,8 +164,7 @@ def _is_better_fused(kind: Any, node: Mapping[str, Any], weights: Sequence[Tenso
 def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: nn.Module) -> TrainState:
     """Build model, optimizer, schedule and what belongs to them, the same on every rank; the model fits the data."""
     conf: Conf = worker.conf
-    assert worker.dataset is not None, "checked by the plugin"
-    ranks, info = strategy.ranks, transformed_info(conf, worker.dataset.info, worker.builder)
+    ranks, info = strategy.ranks, transformed_info(conf, worker.data.info, worker.builder)
     model = build_model(conf.model, info, worker.builder)
     if conf.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -61,10 +61,9 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     if conf.loss is not None:
         filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.builder)
         job.builder.check_node(filled, "trainer.loss", num_args=num_args)
-        assert job.dataset is not None, "it has an info"
         words = {"of_numbers": "loss=mse", "of_classes": "loss=cross_entropy"}
         check_loss_kind(conf.loss["_target_"], job, **words)
-        check_loss(build_loss(conf, job.dataset, job.builder), info)
+        check_loss(build_loss(conf, job.data, job.builder), info)
     check_names(conf, info)
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"

@@ -40,14 +40,13 @@ class TorchLearner(Learner):
     hint = "Lower trainer.optimizer.lr, set trainer.clip_norm=1, or train with trainer.precision=fp32."
 
     def __init__(self, worker: Worker, strategy: Strategy) -> None:
-        assert worker.dataset is not None, "checked by the plugin"
         conf: Conf = worker.conf
-        info, data = worker.dataset.info, strategy.data
-        steps_per_epoch = math.ceil(worker.dataset.splits["train"].num_rows / conf.rows_per_step(data.size))
+        info, data = worker.data.info, strategy.data
+        steps_per_epoch = math.ceil(worker.data.splits["train"].num_rows / conf.rows_per_step(data.size))
         self.strategy, self.savers = strategy, strategy.savers
         self._conf, self._data = conf, data
-        self._train, self._builder = worker.dataset.splits["train"], worker.builder
-        loss = build_loss(conf, worker.dataset, worker.builder).to(data.device)
+        self._train, self._builder = worker.data.splits["train"], worker.builder
+        loss = build_loss(conf, worker.data, worker.builder).to(data.device)
         if note := untrained(loss):
             worker.notice(note)
         self.state = build_state(worker, strategy, steps_per_epoch, loss)

@@ -48,8 +48,7 @@ def try_model(model: nn.Module, loss: nn.Module, worker: Worker, ranks: TorchRan
             measure, or the loss can't weigh rows, or the model fails in training with a single row, and some batch
             has one.
     """
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, split = worker.conf, worker.dataset.splits["train"]
+    conf, split = worker.conf, worker.data.splits["train"]
     sizes = backward_rows(split.num_rows, conf, ranks.size)
     shares_statistics = conf.sync_batchnorm and ranks.size > 1
     has_single_row = 1 in sizes and is_at_hand(split) and not shares_statistics
@@ -68,19 +67,17 @@ def try_model(model: nn.Module, loss: nn.Module, worker: Worker, ranks: TorchRan
 
 def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
     """Return rows as training has them; ranks have no need of each other for that."""
-    assert worker.dataset is not None, "checked by the plugin"
     alone = TorchRanks(rank=0, size=1, device=device)
     conf = replace(worker.conf, loader=LoaderConf())  # a single step needs no processes
-    feed = open_loader(rows, worker.dataset.info, alone, conf, worker.builder, training=True)
+    feed = open_loader(rows, worker.data.info, alone, conf, worker.builder, training=True)
     count = rows.num_rows
     plan = EpochPlan(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
     return next(iter(feed.steps(plan)))
 
 
 def _try(model: nn.Module, loss: nn.Module, step: Step, worker: Worker) -> None:
-    assert worker.dataset is not None, "checked by the plugin"
     conf: Conf = worker.conf
-    info = worker.dataset.info
+    info = worker.data.info
     with tried_model(conf.model, info, step.x.shape[1:]):
         output = _output(model, step.x, conf, training=False)
     output, target = fit_output(output, step.y)
@@ -98,8 +95,7 @@ def try_one_row(model: nn.Module, x: Tensor, worker: Worker, num_ranks: int) -> 
     Raises:
         TrainingError: It fails with the first one of ``x``.
     """
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, info = worker.conf, worker.dataset.info
+    conf, info = worker.conf, worker.data.info
     try:
         with tried_model(conf.model, info, x.shape[1:]):
             _output(model, x[:1], conf, training=True)
@@ -129,8 +125,7 @@ def try_outline(model: nn.Module, worker: Worker) -> None:
     Raises:
         TrainingError: It fails with rows of this shape, or its output doesn't fit the targets.
     """
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, info, train = worker.conf, worker.dataset.info, worker.dataset.splits["train"]
+    conf, info, train = worker.conf, worker.data.info, worker.data.splits["train"]
     step = _step_of(first_rows(train, info, num_tried_rows(info)), worker, torch.device("cpu"))
     with tried_model(conf.model, info, step.x.shape[1:]):
         output, target = fit_output(_output(model, step.x.to("meta"), conf, training=True), step.y)

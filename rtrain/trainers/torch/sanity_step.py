@@ -53,8 +53,7 @@ def _try(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
     with small_models() as found:
         _first_step(rows, worker, num_ranks)
     if found.found_large:
-        assert worker.dataset is not None, "checked by the plugin"
-        info = transformed_info(worker.conf, worker.dataset.info, worker.builder)
+        info = transformed_info(worker.conf, worker.data.info, worker.builder)
         with torch.device("meta"):
             model = build_model(worker.conf.model, info, worker.builder)
         _check_channels(worker.conf, model)
@@ -62,18 +61,16 @@ def _try(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
 
 
 def _sizes(worker: Worker, num_ranks: int) -> set[int]:
-    assert worker.dataset is not None, "checked by the plugin"
-    return backward_rows(worker.dataset.splits["train"].num_rows, worker.conf, num_ranks)
+    return backward_rows(worker.data.splits["train"].num_rows, worker.conf, num_ranks)
 
 
 def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
     """Train on the rows alone, as long as the run on all of them would, so that its schedule is as long."""
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, info, train = worker.conf, worker.dataset.info, worker.dataset.splits["train"]
+    conf, info, train = worker.conf, worker.data.info, worker.data.splits["train"]
     steps_per_epoch = math.ceil(train.num_rows / conf.rows_per_step(num_ranks))
     length = schedule_length(conf, steps_per_epoch)
     small = replace(worker, conf=_conf_of(conf, rows.num_rows, length))
-    small.dataset = replace(worker.dataset, splits={**worker.dataset.splits, "train": rows})
+    small.dataset = replace(worker.data, splits={**worker.data.splits, "train": rows})
     ranks = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
     learner = TorchLearner(small, DDP(small.conf, ranks))
     _check_channels(conf, learner.state.model)
@@ -107,8 +104,7 @@ def _conf_of(conf: Conf, num_rows: int, length: int | None) -> Conf:
 
 def _try_loss_and_metrics(learner: TorchLearner, step: Step, worker: Worker) -> None:
     """Compute the loss as training does, and what an evaluation measures."""
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, info, loss = worker.conf, worker.dataset.info, learner.optimizer_step.loss
+    conf, info, loss = worker.conf, worker.data.info, learner.optimizer_step.loss
     with torch.no_grad():
         output, target = fit_output(learner.state.model(step.x), step.y)
     shapes = f"outputs of shape {tuple(output.shape)} and targets of shape {tuple(target.shape)}"

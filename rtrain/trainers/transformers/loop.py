@@ -20,15 +20,14 @@ from rtrain.trainers.worker import Worker
 
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
-    assert worker.dataset is not None, "checked by the plugin"
     with training_settings(worker, deterministic=True):
         ranks = TorchRanks.of(worker)
         tokenizer = make_tokenizer(worker, ranks)
-        task = task_of(worker.conf, worker.dataset.info)
-        dataset = encoded_dataset(worker.dataset, tokenizer, worker.conf, task)
+        task = task_of(worker.conf, worker.data.info)
+        dataset = encoded_dataset(worker.data, tokenizer, worker.conf, task)
         encoded = replace(worker, dataset=dataset)
         learner = TransformersLearner(encoded, ranks, dataset, tokenizer)
-        if dataset.info.dtype != worker.dataset.info.dtype:
+        if dataset.info.dtype != worker.data.info.dtype:
             learner.row_counts = "num_packed_rows"  # which are not rows of the dataset
         EpochLoop(encoded, worker.conf, learner, ranks).run()
 

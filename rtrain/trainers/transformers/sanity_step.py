@@ -30,24 +30,18 @@ def try_first_step(job: Job) -> None:
         RtrainError: It fails with these rows; names its key.
     """
     worker = sanity_worker(job)
-    assert worker.dataset is not None, "checked by the plugin"
     conf: Conf = worker.conf
-    is_text = worker.dataset.info.dtype == "object"
-    if conf.model.pretrained is not None or (is_text and not is_at_hand(worker.dataset.splits["train"])):
+    is_text = worker.data.info.dtype == "object"
+    if conf.model.pretrained is not None or (is_text and not is_at_hand(worker.data.splits["train"])):
         return
     with torch_settings(worker, deterministic=True):
-        try_rows(worker, conf.rows_per_step(1), lambda rows: _try(rows, worker))
+        try_rows(worker, conf.rows_per_step(1), lambda rows: _first_step(rows, worker))
 
 
-def _try(rows: ResidentSplit, worker: Worker) -> None:
-    with small_models():  # a larger one is left to the workers
-        _first_step(rows, worker)
-
-
+@small_models()  # a larger one is left to the workers
 def _first_step(rows: ResidentSplit, worker: Worker) -> None:
-    assert worker.dataset is not None, "checked by the plugin"
     conf, alone = replace(worker.conf, packing=False), TorchRanks(rank=0, size=1, device=torch.device("cpu"))
-    few, info = replace(worker.dataset, splits={"train": rows}), worker.dataset.info
+    few, info = replace(worker.data, splits={"train": rows}), worker.data.info
     small = replace(worker, conf=conf, dataset=few)
     tokenizer = make_tokenizer(small, alone)
     dataset = encoded_dataset(few, tokenizer, conf, task_of(conf, info))

@@ -47,8 +47,7 @@ class XGBoostCollectives:
 def train(worker: Worker) -> None:
     """Grow trees until all are there, a metric stops improving, or all workers agree to stop."""
     conf: Conf = worker.conf
-    assert worker.dataset is not None, "checked by the plugin"
-    info, splits = worker.dataset.info, worker.dataset.splits
+    info, splits = worker.data.info, worker.data.splits
     params = worker_params(worker, info)
     # On several workers Ray has joined them through its tracker around this function.
     with plain_errors(), xgboost.config_context(verbosity=params["verbosity"]):

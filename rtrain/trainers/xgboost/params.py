@@ -123,8 +123,7 @@ def check_params(job: Job) -> None:
         ConfigError: Names the key.
     """
     conf: Conf = job.conf.trainer
-    assert job.dataset is not None
-    info, given = job.dataset.info, conf.params
+    info, given = job.data.info, conf.params
     check_names(given, known_names(), OURS, type(conf))
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
@@ -136,24 +135,23 @@ def check_params(job: Job) -> None:
     allowed = {sums, default, sums if conf.objective_function is None else info.num_classes}
     check_num_class(given.get("num_class"), info, allowed, str(given.get("objective", usual_objective(info))))
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
-    check_start(job.dataset, params.get("num_class"))
+    check_start(job.data, params.get("num_class"))
     if error is not None:
         _check_driver(error)
         message, hint = refused("XGBoost", _first_line(error), given, lambda some: _refusal(conf, info, some) is None)
         raise ConfigError(message, hint or _way_out(error, type(conf), given)) from error
     if info.task == "classification" and gives_margins(conf):
         check_measures(metrics_of(params), OF_PROBABILITIES, "trainer.params.eval_metric")
-    _check_labels(job.dataset)
-    check_grades(job.dataset, params, eval_splits(conf, info))
-    tell_of_small_labels(job.dataset, params.get("objective"))
+    _check_labels(job.data)
+    check_grades(job.data, params, eval_splits(conf, info))
+    tell_of_small_labels(job.data, params.get("objective"))
     _check_gpu(job)
 
 
 def reported(job: Job) -> tuple[str, ...] | None:
     """Return the metrics that rounds report; None where functions of the user choose them, or measure margins."""
     conf: Conf = job.conf.trainer
-    assert job.dataset is not None
-    info = job.dataset.info
+    info = job.data.info
     if conf.metric_functions or gives_margins(conf):
         return None
     rows = _few_rows(info, of_metrics=True)
@@ -196,8 +194,7 @@ def check_init(job: Job, wrote: CheckpointMetadata) -> None:
         ConfigError: They were grown for other features, or another objective or kind of model.
     """
     conf: Conf = job.conf.trainer
-    assert job.dataset is not None
-    info, then = job.dataset.info, wrote.trainer
+    info, then = job.data.info, wrote.trainer
     before, now = (
         own or params.get("objective", usual_objective(info))
         for own, params in (

@@ -47,14 +47,6 @@ class Predictor(TreesPredictor):
         return np.asarray(found)
 
 
-class QuantilePredictor(Predictor):
-    """Boosted trees that predict quantiles: (rows,) values of one, or (rows, quantiles)."""
-
-    def __init__(self, booster: xgboost.Booster, info: DatasetInfo, quantiles: tuple[float, ...]) -> None:
-        super().__init__(booster, info, margins=False)
-        self.quantiles = quantiles
-
-
 def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is data and executes nothing.
 
@@ -68,10 +60,11 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
         progress = RoundProgress.load(trained.folder)
     except (OSError, xgboost.core.XGBoostError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
+    linear = str(conf.params.get("ndcg_exp_gain", True)).lower() in ("false", "0")
+    ranking = Ranking(without_splits(progress.metrics), linear=linear)
+    predictor = Predictor(booster, trained.info, margins=gives_margins(conf), ranking=ranking)
     objective = json.loads(booster.save_config())["learner"]["objective"]
     if conf.objective_function is None and objective["name"] == "reg:quantileerror":
         alphas = json.loads(objective["quantile_loss_param"]["quantile_alpha"])
-        return QuantilePredictor(booster, trained.info, tuple(alphas if isinstance(alphas, list) else [alphas]))
-    linear = str(conf.params.get("ndcg_exp_gain", True)).lower() in ("false", "0")
-    ranking = Ranking(without_splits(progress.metrics), linear=linear)
-    return Predictor(booster, trained.info, margins=gives_margins(conf), ranking=ranking)
+        predictor.quantiles = tuple(alphas if isinstance(alphas, list) else [alphas])
+    return predictor

@@ -47,7 +47,7 @@ def accepted(name, estimator, y):
     rows = SimpleNamespace(own_rows=lambda *_: [{"y": y}])
     conf = SimpleNamespace(trainer=SimpleNamespace(cross_validation=SimpleNamespace(scoring=[name])))
     try:
-        check_scoring(estimator, SimpleNamespace(conf=conf, dataset=SimpleNamespace(splits={"train": rows})))
+        check_scoring(estimator, SimpleNamespace(conf=conf, data=SimpleNamespace(splits={"train": rows})))
     except ConfigError:
         return False
     return True

@@ -21,6 +21,9 @@ class TreesPredictor(ABC):
         ranking: What the run measured, if it is one.
     """
 
+    quantiles: tuple[float, ...] = ()
+    """Those of the label that it predicts: (rows,) values of one, or (rows, quantiles); empty: none."""
+
     def __init__(self, info: DatasetInfo, *, margins: bool, ranking: Ranking | None = None) -> None:
         self.info, self._margins, self.ranking = info, margins, ranking or Ranking()
 

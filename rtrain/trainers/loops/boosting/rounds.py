@@ -308,8 +308,7 @@ class Rounds:
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
         """Return the metric that decides, and look at the goals with the directions that the library reports."""
-        assert self._worker.dataset is not None
-        split = eval_splits(self._conf, self._worker.dataset.info)[-1]
+        split = eval_splits(self._conf, self._worker.data.info)[-1]
         own = [name for name in reported if name.rpartition("/")[0] == split]
         best, stop = self._worker.run.checkpoint.best, self._worker.run.stop
         directions = self._worker.directions.reported(modes)

@@ -41,8 +41,7 @@ class EpochLoop:
     def __init__(
         self, worker: Worker, conf: EpochsConf, learner: Learner, ranks: Ranks, everyone: Collectives | None = None
     ) -> None:
-        assert worker.dataset is not None, "checked by the plugin"
-        info, splits = worker.dataset.info, worker.dataset.splits
+        info, splits = worker.data.info, worker.data.splits
         self.worker, self.conf, self.learner = worker, conf, learner
         worker.checkpoints.group = learner.savers
         self.ranks = ranks

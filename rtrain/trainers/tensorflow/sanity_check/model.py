@@ -28,8 +28,7 @@ def try_model(model: Any, inputs: Inputs, worker: Worker, num_ranks: int) -> tup
     Raises:
         TrainingError: It fails with these rows, or its outputs don't fit the targets.
     """
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, info = worker.conf, worker.dataset.info
+    conf, info = worker.conf, worker.data.info
 
     def attempt(rows: ResidentSplit) -> tuple[Any, Any]:
         x, target = tf.constant(rows.columns["x"]), tf.cast(rows.columns["y"], target_spec(info).dtype)
@@ -73,8 +72,7 @@ def check_loss(model: Any, inputs: Inputs, worker: Worker, num_ranks: int) -> No
     Raises:
         TrainingError: Several workers, or backward passes, would train something else than one does.
     """
-    assert worker.dataset is not None, "checked by the plugin"
-    conf, info, train = worker.conf, worker.dataset.info, worker.dataset.splits["train"]
+    conf, info, train = worker.conf, worker.data.info, worker.data.splits["train"]
     if conf.loss is None:
         return
     split = evaluated_split(conf.evaluate_split, info)

@@ -61,8 +61,7 @@ def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None)
         return None
     node = conf.scheduler
     if watches_metric(conf, worker.builder) and "mode" not in node:
-        assert worker.dataset is not None, "checked by the plugin"
-        default = default_monitor(conf.evaluate_split, worker.dataset.info)
+        default = default_monitor(conf.evaluate_split, worker.data.info)
         node = {**node, "mode": Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default).mode}
     return _build_node(node, KEY, worker.builder, optimizer, num_steps)
 

@@ -15,7 +15,6 @@ from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.strategies.blocks import recompute_activations
 
 OURS = ("cpu", "mixed_precision", "gradient_accumulation_steps")
 """Arguments of ``Accelerator`` that follow from other keys of the trainer."""
@@ -67,11 +66,6 @@ class Accelerate(Strategy):
                 raise ConfigError(f"{where}: rtrain sets it; use trainer.precision and trainer.accumulate_steps.")
             if name not in known:
                 raise ConfigError(f"{where}: Accelerator has no such argument.", nearest_or_all(name, known))
-
-    def place(self, model: nn.Module) -> nn.Module:
-        """Put the whole model on this rank's device."""
-        recompute_activations(model, self.conf.strategy_options)
-        return model.to(self.ranks.device)
 
     def wrap(self, state: TrainState) -> nn.Module:
         """Return what Accelerate makes of the model."""

@@ -19,7 +19,7 @@ from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.optimization.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
-from rtrain.trainers.torch.strategies.blocks import recomputed_blocks
+from rtrain.trainers.torch.strategies.blocks import recompute_activations, recomputed_blocks
 
 
 class Strategy(ABC):
@@ -62,6 +62,7 @@ class Strategy(ABC):
 
     def place(self, model: nn.Module) -> nn.Module:
         """Bring a new model, the same on every rank, to the device; what is split is split here."""
+        recompute_activations(model, self.conf.strategy_options)
         return model.to(self.ranks.device)
 
     def num_parameters(self, model: nn.Module) -> int:

@@ -11,16 +11,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from rtrain.trainers.torch.checkpoint.state import TrainState, has_only_batch_statistics
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.strategies.blocks import recompute_activations
 
 
 class DDP(Strategy):
     """``DistributedDataParallel``; a single rank trains the bare model."""
-
-    def place(self, model: nn.Module) -> nn.Module:
-        """Put the whole model on this rank's device."""
-        recompute_activations(model, self.conf.strategy_options)
-        return model.to(self.ranks.device)
 
     def wrap(self, state: TrainState) -> nn.Module:
         """Return the model as training calls it: compiled, and exchanging gradients where there are several ranks."""

@@ -12,7 +12,6 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.evaluation import DTYPES
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -36,11 +35,6 @@ class FSDP(Sharded):
         recompute_activations(model, self.conf.strategy_options)
         shard(model, self._mesh, self.conf.strategy_options)
         return model
-
-    def wrap(self, state: TrainState) -> nn.Module:
-        """Return the model itself: it gathers and frees its weights."""
-        self._model = state.model
-        return state.model
 
     def hold(self) -> Any:
         """Keep whole gradients on every rank until the last pass."""

@@ -9,7 +9,6 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies import fsdp, tp
@@ -50,11 +49,6 @@ class FSDPTP(Sharded):
         tp.split(model, inside, tp.plan_of(model, self.conf, inside.size()))
         fsdp.shard(model, self._mesh["dp"], options)
         return model
-
-    def wrap(self, state: TrainState) -> nn.Module:
-        """Return the model itself."""
-        self._model = state.model
-        return state.model
 
     def hold(self) -> Any:
         """Keep the gradients of the group until the last pass."""

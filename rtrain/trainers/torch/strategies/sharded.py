@@ -30,6 +30,11 @@ class Sharded(Strategy):
         "find_unused_parameters": False,
     }
 
+    def wrap(self, state: TrainState) -> nn.Module:
+        """Return the model itself: its layers gather weights, or exchange what they compute."""
+        self._model = state.model
+        return state.model
+
     def split_groups(self, optimizer: Optimizer) -> None:
         """Make one group for each mesh: optimizers compute on all of a group together, and can't mix meshes."""
         groups = list(optimizer.param_groups)

@@ -12,7 +12,6 @@ from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from rtrain.errors import ConfigError
-from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.blocks import recompute_activations
@@ -49,10 +48,6 @@ class TP(Sharded):
         model.to(self.ranks.device)
         split(model, self._mesh, plan_of(model, self.conf, self.ranks.size))
         return model
-
-    def wrap(self, state: TrainState) -> nn.Module:
-        """Return the model itself: its layers exchange what they compute."""
-        return state.model
 
 
 def plan_of(model: nn.Module, conf: Conf, num_ranks: int) -> Mapping[str, str]:

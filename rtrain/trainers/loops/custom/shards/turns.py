@@ -146,9 +146,8 @@ class Turns:
 
     def _others_than(self, name: str) -> list[str]:
         """Return the splits that workers share, but for one."""
-        assert self._worker.dataset is not None
         wanted = getattr(self._worker.conf, "datasets_to_split", "all")
-        return [one for one in shared_splits(self._worker.dataset, wanted) if one != name]
+        return [one for one in shared_splits(self._worker.data, wanted) if one != name]
 
 
 class _ShardInTurn(StreamSplitDataIterator):

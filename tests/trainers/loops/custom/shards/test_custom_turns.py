@@ -50,7 +50,7 @@ def make_turns(board, *, hang_seconds=None, rank=0, world_size=2, dataset=True):
     worker = SimpleNamespace(
         rank=rank,
         world_size=world_size,
-        dataset=SimpleNamespace(splits=splits) if dataset else None,
+        data=SimpleNamespace(splits=splits) if dataset else None,
         conf=SimpleNamespace(datasets_to_split="all"),
         run=run,
         channel=SimpleNamespace(send=sent.append),
