@@ -347,9 +347,6 @@ class Source(ABC):
     """Dataclass of the keys where all rows are read with the columns that the data has: for ``load_whole``. None: the
     rows have ``x`` and ``y``, and ``Conf`` serves."""
 
-    table_format: ClassVar[type | None] = None
-    """The ``TableFormat`` of the files that it reads; None: they are not tables with a column for the label."""
-
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the source to work."""
 
@@ -367,6 +364,11 @@ class Source(ABC):
 
     builder: Builder = Builder()
     """Imports what the config names."""
+
+    @property
+    def table_format(self) -> type | None:
+        """The ``TableFormat`` of the files that it reads; None: they are not tables with a column for the label."""
+        return None
 
     @abstractmethod
     def load(self, conf: Any) -> Dataset:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.base import Columns
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 BESIDE = ("weight", "group", "base_margin")
 """What rows may have with their inputs and targets."""
@@ -30,8 +29,6 @@ def check_parts(parts: Mapping[str, Mapping[str, Any]], *, stratify: bool) -> No
     Raises:
         DatasetError: Names the split and the column.
     """
-    import numpy as np
-
     if "train" not in parts:
         raise DatasetError("the source returns no split 'train'.", FIX)
     for split, columns in parts.items():
@@ -107,8 +104,6 @@ def check_finite(x: np.ndarray, where: str, names: Sequence[str] = (), row_of: C
 
 def first_infinite(x: np.ndarray) -> tuple[int, int] | None:
     """Return the row of the first infinite value, and its feature or channel; None if there is none."""
-    import numpy as np
-
     if x.dtype.kind != "f" or x.ndim < 2:
         return None
     count = max(1, CHUNK_VALUES // max(1, x[:1].size))
@@ -140,8 +135,6 @@ def _check_weights(split: str, weight: np.ndarray | None) -> None:
 
 
 def _classes(split: str, y: np.ndarray, num_classes: int) -> np.ndarray:
-    import numpy as np
-
     expected = f"with {num_classes} class names, a label is a whole number from 0 to {num_classes - 1}"
     if num_classes < 2:
         expected = f"a classification needs class names, and there are {num_classes}"
@@ -156,8 +149,6 @@ def _classes(split: str, y: np.ndarray, num_classes: int) -> np.ndarray:
 
 
 def _targets(split: str, y: np.ndarray, task: str) -> np.ndarray:
-    import numpy as np
-
     if y.dtype.kind not in NUMBERS:
         raise DatasetError(f"{_column(split, 'y')} is of type {y.dtype}: a {task} needs numbers.", FIX)
     wrong = np.flatnonzero(~np.isfinite(y)) if y.dtype.kind == "f" else np.empty(0, int)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rtrain.datasets.conf import SplitConf
 from rtrain.datasets.files import SPLIT_NAMES
-from rtrain.datasets.splitting.shares import read_for, to_read
+from rtrain.datasets.splitting.left_out import read_for, to_read
 from rtrain.errors import DatasetError
 
 

@@ -15,7 +15,7 @@ from rtrain.config.files.home import expanded
 from rtrain.datasets.conf import SplitConf
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
-from rtrain.datasets.splitting.shares import to_read
+from rtrain.datasets.splitting.left_out import to_read
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
 

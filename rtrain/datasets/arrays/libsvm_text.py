@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from rtrain.datasets.arrays.load import Arrays, whole_numbers
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.splitting.shares import or_leave_out, read_for
+from rtrain.datasets.splitting.left_out import or_leave_out, read_for
 from rtrain.errors import DatasetError
 
 MAX_COLUMN = 10_000_000

@@ -15,7 +15,8 @@ from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.splitting.shares import read_for, split_parts
+from rtrain.datasets.splitting.left_out import read_for
+from rtrain.datasets.splitting.shares import split_parts
 from rtrain.datasets.tables.column_roles import grouped
 from rtrain.errors import DatasetError
 

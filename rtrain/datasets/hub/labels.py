@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rtrain.datasets.splitting.shares import read_for
+from rtrain.datasets.splitting.left_out import read_for
 from rtrain.errors import DatasetError
 
 

@@ -21,7 +21,8 @@ from rtrain.datasets.images.pixels import image_size
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.mean_std import given_statistics
 from rtrain.datasets.memory import MemoryChoice, choose_memory
-from rtrain.datasets.splitting.shares import num_wanted, or_leave_out, split_parts
+from rtrain.datasets.splitting.left_out import or_leave_out
+from rtrain.datasets.splitting.shares import num_wanted, split_parts
 from rtrain.datasets.streamed import RowFilter, StreamSplit, pieces_of
 from rtrain.errors import DatasetError
 

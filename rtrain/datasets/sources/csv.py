@@ -15,15 +15,16 @@ from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, DatasetInfo, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split
-from rtrain.datasets.splitting.shares import read_for
-from rtrain.datasets.tables.formats.csv import DELIMITERS, CsvFormat
-from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
+from rtrain.datasets.splitting.left_out import read_for
+from rtrain.datasets.tables.spellings import DELIMITERS
 from rtrain.datasets.whole.conf import WholeFilesConf
 from rtrain.errors import DatasetError
 from rtrain.text.enumeration import few
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rtrain.datasets.tables.formats.csv import CsvFormat
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,8 @@ class CsvTextConf:
 
     def reading(self, texts: Sequence[str], na_values: Sequence[str] = ()) -> CsvFormat:
         """Return what reads such files, the columns ``texts`` as text."""
+        from rtrain.datasets.tables.formats.csv import CsvFormat
+
         return CsvFormat(
             *(self.delimiter, texts, self.names, na_values, self.keep_default_na, self.skipinitialspace),
             decimal=self.decimal,
@@ -106,7 +109,13 @@ class Csv(Source):
 
     Conf = CsvConf
     WholeConf = WholeCsvConf
-    table_format = CsvFormat
+
+    @property
+    def table_format(self) -> type[CsvFormat]:
+        """Tables with a column for the label."""
+        from rtrain.datasets.tables.formats.csv import CsvFormat
+
+        return CsvFormat
 
     def load(self, conf: CsvConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
@@ -209,6 +218,8 @@ def _check_header(reading: CsvFormat, file: Path, wanted: Sequence[str]) -> None
 
     Raise one, too, if it has the columns but for the blanks around their names.
     """
+    from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, made_up_names, seems_to_be_data
+
     schema = reading.schema(file)
     if reading.names is not None:
         _tell_of_header(reading, file, schema)

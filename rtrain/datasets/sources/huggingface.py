@@ -208,7 +208,7 @@ def _parts(conf: HubConf) -> dict[str, Any]:
 def _by_split(conf: HuggingfaceConf) -> dict[str, Any]:
     """Return the splits by our names."""
     from rtrain.datasets.files import SPLIT_NAMES
-    from rtrain.datasets.splitting.shares import or_leave_out, to_read
+    from rtrain.datasets.splitting.left_out import or_leave_out, to_read
 
     names = {**SPLIT_NAMES, "dev": "val"}
     found = _parts(conf)
@@ -241,7 +241,7 @@ def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> Datase
 
 def _check_labelled(parts: Mapping[str, Any], conf: HuggingfaceConf) -> None:
     """Raise a DatasetError if a split lacks the label that train has."""
-    from rtrain.datasets.splitting.shares import or_leave_out
+    from rtrain.datasets.splitting.left_out import or_leave_out
 
     for split, part in parts.items():
         if conf.label in parts["train"].column_names and conf.label not in part.column_names:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
-from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.whole.conf import WholeFilesConf
+
+if TYPE_CHECKING:
+    from rtrain.datasets.tables.formats.json import JsonFormat
 
 
 @dataclass(kw_only=True)
@@ -25,22 +27,28 @@ class Json(Source):
 
     Conf = JsonConf
     WholeConf = WholeFilesConf
-    table_format = JsonFormat
+
+    @property
+    def table_format(self) -> type[JsonFormat]:
+        """Tables with a column for the label."""
+        from rtrain.datasets.tables.formats.json import JsonFormat
+
+        return JsonFormat
 
     def load(self, conf: JsonConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.tables.load import load_table
 
-        return load_table("json", JsonFormat(), conf)
+        return load_table("json", self.table_format(), conf)
 
     def load_whole(self, conf: WholeFilesConf) -> Dataset:
         """Read, or open for streaming, all rows and columns of the files at ``path``."""
         from rtrain.datasets.whole.load import load_files
 
-        return load_files("json", JsonFormat(), conf)
+        return load_files("json", self.table_format(), conf)
 
     def open_rows(self, conf: JsonConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
         from rtrain.datasets.tables.predict_rows import open_table_rows
 
-        return open_table_rows(JsonFormat(), conf, encoding)
+        return open_table_rows(self.table_format(), conf, encoding)

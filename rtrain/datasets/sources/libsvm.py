@@ -56,7 +56,7 @@ class Libsvm(Source):
         """Read the files at ``path`` as dense rows of float32."""
         from rtrain.datasets.arrays.libsvm_text import is_sparse, joined, read_dense, read_sparse
         from rtrain.datasets.arrays.load import Names, feature_names, load_arrays
-        from rtrain.datasets.splitting.shares import read_for
+        from rtrain.datasets.splitting.left_out import read_for
 
         files = _files(conf, conf.split)
         for file in (file for _, file in files if file.with_name(f"{file.name}.position").exists()):

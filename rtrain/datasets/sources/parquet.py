@@ -6,14 +6,17 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
-from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.whole.conf import WholeFilesConf
 from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    from rtrain.datasets.tables.formats.parquet import ParquetFormat
+
 
 log = logging.getLogger(__name__)
 
@@ -32,32 +35,38 @@ class Parquet(Source):
 
     Conf = ParquetConf
     WholeConf = WholeFilesConf
-    table_format = ParquetFormat
+
+    @property
+    def table_format(self) -> type[ParquetFormat]:
+        """Tables with a column for the label."""
+        from rtrain.datasets.tables.formats.parquet import ParquetFormat
+
+        return ParquetFormat
 
     def load(self, conf: ParquetConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.tables.load import load_table
 
         if conf.on_error == "raise":
-            return load_table("parquet", ParquetFormat(), conf)
-        files, num_skipped = _readable(conf)
-        dataset = load_table("parquet", ParquetFormat(), conf, files)
+            return load_table("parquet", self.table_format(), conf)
+        files, num_skipped = _readable(self.table_format(), conf)
+        dataset = load_table("parquet", self.table_format(), conf, files)
         return replace(dataset, info=replace(dataset.info, num_skipped=num_skipped))
 
     def load_whole(self, conf: WholeFilesConf) -> Dataset:
         """Read, or open for streaming, all rows and columns of the files at ``path``."""
         from rtrain.datasets.whole.load import load_files
 
-        return load_files("parquet", ParquetFormat(), conf)
+        return load_files("parquet", self.table_format(), conf)
 
     def open_rows(self, conf: ParquetConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
         from rtrain.datasets.tables.predict_rows import open_table_rows
 
-        return open_table_rows(ParquetFormat(), conf, encoding)
+        return open_table_rows(self.table_format(), conf, encoding)
 
 
-def _readable(conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
+def _readable(reading: ParquetFormat, conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
     """Return the files that can be read to their end, by split, and how many can't; those are logged.
 
     Raises:
@@ -65,7 +74,6 @@ def _readable(conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
     """
     from rtrain.datasets.files import files_by_split
 
-    reading = ParquetFormat()
     readable: dict[str, list[Path]] = {}
     num_skipped = 0
     for split, files in files_by_split(conf.path, reading.endings, conf.split).items():

@@ -12,7 +12,7 @@ from rtrain.config.targets.builder import Builder
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ARRAY_TASKS, ColumnsConf
-from rtrain.datasets.splitting.shares import to_read
+from rtrain.datasets.splitting.left_out import to_read
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.datasets.without_effect import check_task
 from rtrain.errors import DatasetError, RtrainError

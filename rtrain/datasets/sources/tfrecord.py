@@ -54,7 +54,7 @@ class Tfrecord(Source):
         """Read the files at ``path``."""
         from rtrain.datasets.arrays.load import Names, load_arrays
         from rtrain.datasets.files import shards_by_split
-        from rtrain.datasets.splitting.shares import read_each
+        from rtrain.datasets.splitting.left_out import read_each
 
         files = shards_by_split(conf.path, ENDINGS, conf.split)
         rows = read_each(files, lambda part: [(file, row) for file in part for row in _examples(file)])

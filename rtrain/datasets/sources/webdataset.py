@@ -58,7 +58,7 @@ class Webdataset(Source):
         from rtrain.datasets.arrays.load import Names, load_arrays
         from rtrain.datasets.files import shards_by_split
         from rtrain.datasets.images.pixels import image_size
-        from rtrain.datasets.splitting.shares import read_each
+        from rtrain.datasets.splitting.left_out import read_each
 
         files = shards_by_split(conf.path, ENDINGS, conf.split)
         first = next(_samples(files["train"][0]), None)

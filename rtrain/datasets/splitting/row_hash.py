@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 GOLDEN = 0x9E3779B97F4A7C15
@@ -26,8 +25,6 @@ def random_numbers(seed: int | tuple[int, ...], keys: np.ndarray) -> np.ndarray:
     The mixing function is that of SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
     2014).
     """
-    import numpy as np
-
     start = np.random.default_rng(seed).integers(0, 2**63, dtype=np.uint64)
     mixed = (keys + start) * np.uint64(GOLDEN)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -38,8 +35,6 @@ def random_numbers(seed: int | tuple[int, ...], keys: np.ndarray) -> np.ndarray:
 
 def row_hashes(columns: Iterable[np.ndarray]) -> np.ndarray:
     """Return a number for each row, (rows,) uint64: that of its values in all ``columns``, bit by bit."""
-    import numpy as np
-
     words = [
         np.ascontiguousarray(values).reshape(len(values), math.prod(values.shape[1:])).view(np.uint32)
         for values in columns
@@ -61,8 +56,6 @@ def value_hashes(values: pa.Array, what: str) -> np.ndarray:
     Raises:
         DatasetError: A value is nested, or a number that is too large to be read as it is written.
     """
-    import numpy as np
-
     texts = texts_of(values, what)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -76,9 +69,6 @@ def value_hashes(values: pa.Array, what: str) -> np.ndarray:
 
 def texts_of(values: pa.Array, what: str) -> pa.Array:
     """Return each value as text, 3.0 as 3; errors as in ``value_hashes``."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     try:
         if pa.types.is_floating(found.type):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Mapping
+
+import numpy as np
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.base import Columns, num_rows_of, take
@@ -13,59 +13,12 @@ from rtrain.datasets.conf import SharesConf, SplitConf
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import DatasetError
 
-if TYPE_CHECKING:
-    import numpy as np
-
-T = TypeVar("T")
-R = TypeVar("R")
 DEFAULT_TEST_SHARE = 0.2
 SPLITS = ("train", "val", "test")
 
 KEY, TIME, NAMED, ROW = "split_key", "split_time", "split_named", "split_row"
 """Columns of rows that are still to be split: a name of the row, (rows,) uint64; its time, (rows,) float64; and the
 place in ``SPLITS`` of the split that it says it belongs to, (rows,) int8. ``ROW``: its place before."""
-
-
-def to_read(parts: Mapping[str, T], conf: SplitConf | None) -> dict[str, T]:
-    """Return the splits that the data brings itself, but for those that the config leaves out: they may be unusable.
-
-    Args:
-        parts: The splits.
-        conf: Which are left out; None: none is.
-    """
-    return {split: part for split, part in parts.items() if split == "train" or getattr(conf, split, None) != 0}
-
-
-def read_each(parts: Mapping[str, T], read: Callable[[T], R]) -> dict[str, R]:
-    """Return what ``read`` makes of each split that the data brings itself; errors say how to train without it."""
-    found = dict[str, R]()
-    for split, part in parts.items():
-        with read_for(split):
-            found[split] = read(part)
-    return found
-
-
-@contextmanager
-def read_for(split: str) -> Iterator[None]:
-    """Let an error in the block, which reads a split that the data brings itself, say how to train without it.
-
-    Raises:
-        DatasetError: The block did.
-    """
-    try:
-        yield
-    except DatasetError as error:
-        if split == "train":
-            raise
-        raise or_leave_out(split, error) from error
-
-
-def or_leave_out(split: str, error: DatasetError) -> DatasetError:
-    """Return an error about a split that the data brings itself, with how to train without the split."""
-    if split == "train":
-        return error
-    hints = [one for one in (error.hint, f"To train without the {split} split: dataset.split.{split}=0") if one]
-    return DatasetError(error.message, "\n".join(hints))
 
 
 def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:
@@ -110,8 +63,6 @@ def split_rows(
         labels: (num_rows,) classes, to split each alike; None to split without looking.
         keys: (num_rows,) uint64, names of the rows; None: their places.
     """
-    import numpy as np
-
     order = _shuffled(num_rows, seed, labels, keys)
     rows = {}
     for name, share in taken.items():
@@ -123,8 +74,6 @@ def split_rows(
 
 def _shuffled(num_rows: int, seed: int, labels: np.ndarray | None, keys: np.ndarray | None) -> np.ndarray:
     """Return all rows in a random order, class after class where there are labels."""
-    import numpy as np
-
     if keys is None:
         order = np.random.default_rng(seed).permutation(num_rows)
     else:
@@ -134,8 +83,6 @@ def _shuffled(num_rows: int, seed: int, labels: np.ndarray | None, keys: np.ndar
 
 def evenly(num_rows: int, num_chosen: int) -> np.ndarray:
     """Return a mask, (num_rows,), that chooses exactly ``num_chosen`` rows, evenly spread."""
-    import numpy as np
-
     steps = np.arange(num_rows + 1) * num_chosen // max(num_rows, 1)
     return np.diff(steps) > 0
 
@@ -187,8 +134,6 @@ def check_way(way: str, asked: Mapping[str, float], own: Collection[str]) -> Non
 
 def _shared(train: Columns, asked: Mapping[str, float], seed: int, stratify: bool, way: str) -> dict[str, np.ndarray]:
     """Return the rows of each split."""
-    import numpy as np
-
     if way in ("time", "hash"):
         numbers = random_numbers(seed, train[KEY]) if way == "hash" else train[TIME]
         ends = borders(asked, numbers if way == "time" else None)
@@ -209,8 +154,6 @@ def borders(asked: Mapping[str, float], times: np.ndarray | None = None) -> dict
         times: (rows,) numbers of all rows, of which the largest are ``test`` and those before them ``val``; rows of
             equal numbers stay together. None: numbers are random in [0, 1), and ``test`` are the smallest.
     """
-    import numpy as np
-
     low, high = float("-inf"), float("inf")
     found = {}
     if times is None:
@@ -228,8 +171,6 @@ def borders(asked: Mapping[str, float], times: np.ndarray | None = None) -> dict
 
 def _units(part: Columns, way: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the number of each row's group and the keys of the groups; None if each row is for itself."""
-    import numpy as np
-
     group = part.get("group")
     if way == "group" or (group is not None and KEY in part):
         keys, number = np.unique(part[KEY], return_inverse=True)
@@ -242,8 +183,6 @@ def _units(part: Columns, way: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 def limited(part: Columns, conf: SharesConf, stratify: bool, way: str) -> Columns:
     """Return as many rows as ``limit`` and ``sample`` say; of groups as many whole ones as fit, at least one."""
-    import numpy as np
-
     num_rows = len(part["y"])
     most = num_wanted(num_rows, conf)
     if most == num_rows:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.splitting.shares import read_for
+from rtrain.datasets.splitting.left_out import read_for
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.in_memory import resident_table
 from rtrain.datasets.tables.predict_rows import arrow_places

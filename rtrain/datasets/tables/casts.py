@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.tables.categories import is_text
 from rtrain.datasets.tables.spellings import MISSING
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 WHOLE = 2.0**53
 """Below it, a float64 that is whole is exactly that number."""
@@ -31,8 +30,6 @@ def cast_table(table: pa.Table, dtypes: Mapping[str, str], where: str, first_row
 
 def without_views(table: pa.Table) -> pa.Table:
     """Return a table whose columns of type string_view are strings: Arrow can't filter the others."""
-    import pyarrow as pa
-
     for place, column in enumerate(table.schema):
         if pa.types.is_string_view(column.type):
             table = table.set_column(place, column.name, table[column.name].cast(pa.large_string()))
@@ -48,14 +45,10 @@ def cast_schema(schema: pa.Schema, dtypes: Mapping[str, str]) -> pa.Schema:
 
 
 def _arrow_type(dtype: str) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.dictionary(pa.int32(), pa.string()) if dtype == "category" else pa.type_for_alias(dtype)
 
 
 def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row: int) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     try:
@@ -73,9 +66,6 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
 
 
 def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values.cast(pa.string()))
         names_values = dtype in ("string", "category")
@@ -93,8 +83,6 @@ def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
 
 def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return texts as numbers; dates and times, also as text, as microseconds since 1970."""
-    import pyarrow as pa
-
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         return values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     if not is_text(values.type):
@@ -109,16 +97,11 @@ def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return floats as text, 3.0 as ``3``."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), WHOLE))
     return pc.coalesce(pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string()), values.cast(pa.string()))
 
 
 def _fits(values: pa.ChunkedArray, dtype: str) -> bool:
-    import pyarrow as pa
-
     try:
         _converted(values, dtype)
     except pa.ArrowInvalid:

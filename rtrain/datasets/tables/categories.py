@@ -6,16 +6,16 @@ import json
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.tables.spellings import MISSING, is_mark, is_whole, places_of, typed_names
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,6 @@ SIGNS = (",", "%", "$", " ")
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text, also by reference to a dictionary."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -46,15 +44,11 @@ def is_text(kind: pa.DataType) -> bool:
 
 def is_fraction(kind: pa.DataType) -> bool:
     """Return whether values of this type have a fractional part."""
-    import pyarrow as pa
-
     return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_declared(kind: pa.DataType) -> bool:
     """Return whether a column of this type is a category by itself: a dictionary of texts or whole numbers."""
-    import pyarrow as pa
-
     return bool(pa.types.is_dictionary(kind)) and not is_fraction(kind.value_type)
 
 
@@ -87,8 +81,6 @@ class CategoryScan:
         Raises:
             DatasetError: A column has too many different values, or fractions.
         """
-        import pyarrow.compute as pc
-
         for name in self.candidates(table.schema):
             if name in self._numbers:
                 continue
@@ -138,8 +130,6 @@ def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
     Raises:
         DatasetError: It holds fractions, or is nested.
     """
-    import pyarrow as pa
-
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     try:
@@ -164,10 +154,6 @@ def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str, *, zeros_
     Raises:
         DatasetError: It holds fractions, or is nested.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found = names_of(values, what)
     codes = pc.index_in(found, value_set=pa.array(names, pa.string()))
     if codes.null_count > found.null_count:
@@ -183,9 +169,6 @@ def num_missing(values: pa.ChunkedArray, names: Sequence[str]) -> int:
 
     The empty text is missing unless it is one of the names: CSV files have no other way to write what is missing.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     missing = pc.is_null(values, nan_is_null=True)
@@ -202,8 +185,6 @@ def seen_only(
     splits: dict[str, Columns], features: Sequence[str], categories: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, Columns], dict[str, tuple[str, ...]]]:
     """Return splits and categories without the names that no row of the train split has: elsewhere they are NaN."""
-    import numpy as np
-
     kept = dict(categories)
     for name, names in categories.items():
         at = features.index(name)

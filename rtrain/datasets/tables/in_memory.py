@@ -15,7 +15,8 @@ from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.mean_std import Moments
 from rtrain.datasets.splitting.by_column import SplitKeys, check_times, split_table
-from rtrain.datasets.splitting.shares import ROW, read_each
+from rtrain.datasets.splitting.left_out import read_each
+from rtrain.datasets.splitting.shares import ROW
 from rtrain.datasets.tables.categories import CategoryScan, is_declared, is_text, seen_only, tell_of_names, unscaled
 from rtrain.datasets.tables.column_roles import Roles, grouped
 from rtrain.datasets.tables.column_types import check_alike

@@ -18,6 +18,7 @@ from rtrain.datasets.labels import Labels
 from rtrain.datasets.mean_std import given_statistics, tell_of_digits, tell_of_empty
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys, check_times
+from rtrain.datasets.splitting.left_out import or_leave_out, read_for
 from rtrain.datasets.splitting.shares import (
     KEY,
     NAMED,
@@ -27,8 +28,6 @@ from rtrain.datasets.splitting.shares import (
     check_not_empty,
     check_way,
     num_wanted,
-    or_leave_out,
-    read_for,
     shares,
 )
 from rtrain.datasets.streamed import Piece, RowFilter, StreamSplit

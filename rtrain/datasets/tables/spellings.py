@@ -14,6 +14,9 @@ MISSING += ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
 MARKS = frozenset(["NONE", "<NA>", "N.A.", "NOT AVAILABLE", "MISSING", *(text.upper() for text in MISSING if text)])
 """Texts, in capitals, that often stand for a missing value."""
 
+DELIMITERS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
+"""Characters that have a name."""
+
 BOOLEANS = {"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false"}
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?(?:Z|\+00:00)?")

@@ -14,7 +14,7 @@ from rtrain.datasets.class_folders import class_folders
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.memory import choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys
-from rtrain.datasets.splitting.shares import or_leave_out, read_each
+from rtrain.datasets.splitting.left_out import or_leave_out, read_each
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import BYTES_PER_BYTE, deciding, texts_dataset
 from rtrain.datasets.texts.mapped import load_mapped_texts

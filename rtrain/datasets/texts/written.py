@@ -15,7 +15,7 @@ from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.on_disk.arrow_column import ArrowColumn, mapped_table
 from rtrain.datasets.on_disk.made_once import identity, made_once, not_written
 from rtrain.datasets.splitting.by_column import SplitKeys
-from rtrain.datasets.splitting.shares import read_for
+from rtrain.datasets.splitting.left_out import read_for
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.mapped import TextFiles
 from rtrain.datasets.texts.read import Texts

@@ -8,12 +8,11 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
 
 from rtrain.config.files.data_files import COMPRESSED, NOT_UNPACKED
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PIECE_BYTES = 16 << 20
 """About how long a range is."""
@@ -37,8 +36,6 @@ class ByteRange(NamedTuple):
 
     def open(self) -> Any:
         """Return the bytes for pyarrow, in the blocks that it would read the whole file in."""
-        import pyarrow as pa
-
         return pa.PythonFile(_Blocks(self), mode="r")
 
 

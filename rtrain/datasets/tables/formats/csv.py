@@ -8,22 +8,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
 
 from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
 from rtrain.datasets.tables.formats.csv_blanks import SkippedBlanks
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, first_line, made_up_names
-from rtrain.datasets.tables.spellings import MISSING, is_mark
+from rtrain.datasets.tables.spellings import DELIMITERS, MISSING, is_mark
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
-DELIMITERS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " ", "colon": ":"}
-"""Characters that have a name."""
 BLOCK_BYTES = 1 << 20
 OTHER_DELIMITERS = ",;\t|"
 """Signs that a file may have between its values, where it seems to have a single column."""
@@ -50,8 +49,6 @@ class CsvFormat:
 
     def schema(self, file: Path) -> pa.Schema:
         """Return the columns, with the types that the first megabyte suggests."""
-        import pyarrow as pa
-
         found = self._suggested(file)
         others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in found.names[0]]
         if len(found) == 1 and others:
@@ -61,9 +58,6 @@ class CsvFormat:
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
             found = arrow_csv.read_csv(self._text(file), self._lines(file), **options)
@@ -95,8 +89,6 @@ class CsvFormat:
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
     ) -> Iterator[pa.Table]:
         """Yield the rows, about a megabyte of text at a time."""
-        import pyarrow as pa
-
         part = piece if isinstance(piece, ByteRange) else None
         file = Path(part.file if part else piece)
         types = _wider(part.schema if part else self._suggested(file), columns, widened)
@@ -109,17 +101,12 @@ class CsvFormat:
 
     def _suggested(self, file: Path) -> pa.Schema:
         """Return the columns, and the types that the reader would take: ``binary`` is text that is not UTF-8."""
-        import pyarrow as pa
-
         with self._open(file, None, {}) as reader:
             return pa.schema(list(zip(_names(reader, file), reader.schema.types, strict=True)))
 
     def _open(
         self, file: Path, columns: Sequence[str] | None, types: Mapping[str, pa.DataType], part: ByteRange | None = None
     ) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         try:
             options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
             text = self._text(file) if part is None else part.open()
@@ -133,8 +120,6 @@ class CsvFormat:
         Raises:
             DatasetError: The first line has more or fewer values than there are names.
         """
-        from pyarrow import csv as arrow_csv
-
         if part is not None and part.begin:
             return arrow_csv.ReadOptions(block_size=part.block_bytes, column_names=part.schema.names)
         first = first_line(file)
@@ -162,17 +147,12 @@ class CsvFormat:
 
     def _text(self, file: Path) -> Any:
         """Return what pyarrow reads: the file, or its text without blanks."""
-        import pyarrow as pa
-
         if not self.skipinitialspace:
             return file
         return pa.PythonFile(SkippedBlanks(pa.input_stream(str(file), compression="detect"), self.delimiter), mode="r")
 
     def _checked(self, table: pa.Table, file: Path) -> pa.Table:
         """Return the table, whose texts can all be read; of texts only the empty one is missing, not NA or null."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         for index, field in enumerate(table.schema):
             if field.type == pa.binary():
                 raise _not_utf8(f"{file}: column '{field.name}' is")
@@ -183,14 +163,9 @@ class CsvFormat:
         return table
 
     def _parse(self) -> Any:
-        from pyarrow import csv as arrow_csv
-
         return arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
 
     def _convert(self, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
         missing = [
             *(MISSING if self.keep_default_na else [""]),
@@ -218,8 +193,6 @@ def delimiter_of(file: Path) -> str:
 
 def _wider(schema: pa.Schema, columns: Sequence[str], widened: Sequence[str]) -> dict[str, pa.DataType]:
     """Return wider types than the beginning of the file suggests: what comes later may have a point."""
-    import pyarrow as pa
-
     types = {}
     for field in map(schema.field, columns):
         empty = pa.types.is_null(field.type)

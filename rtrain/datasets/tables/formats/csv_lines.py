@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from rtrain.datasets.tables.categories import is_number
 from rtrain.datasets.tables.formats.byte_ranges import BREAK
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BLOCK_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 28
 MOST_NAMES = 30
@@ -39,8 +37,6 @@ def first_line(file: Path) -> FirstLine:
     Raises:
         OSError: It can't be read.
     """
-    import pyarrow as pa
-
     with pa.input_stream(str(file), compression="detect") as stream:
         start = stream.read(BLOCK_BYTES)
         while len(start) < MAX_HEADER_BYTES and not BREAK.search(start.lstrip()) and (more := stream.read(len(start))):
@@ -55,8 +51,6 @@ def seems_to_be_data(schema: pa.Schema, decimal: str = ".") -> bool:
 
     It has a number above each column of numbers; where there is none, a text twice.
     """
-    import pyarrow as pa
-
     numeric = [one.name for one in schema if pa.types.is_integer(one.type) or pa.types.is_floating(one.type)]
     if numeric:
         return all(is_number(name.replace(decimal, ".")) for name in numeric)

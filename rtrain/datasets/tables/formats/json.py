@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import json as arrow_json
 
 from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_DEPTH = 1_000
 """Lists and objects inside of each other; Arrow has no limit, and ends the process when its stack is full."""
@@ -61,8 +62,6 @@ class JsonFormat:
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return these columns of the whole file."""
-        from pyarrow import json as arrow_json
-
         with _errors_named(file):
             if not _is_lines(file):
                 return _whole(file).select(list(columns))
@@ -85,8 +84,6 @@ class JsonFormat:
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
     ) -> Iterator[pa.Table]:
         """Yield the rows, some megabytes of text at a time."""
-        import pyarrow as pa
-
         part = piece if isinstance(piece, ByteRange) else None
         file = Path(part.file if part else piece)
         if part is None and not _is_lines(file):
@@ -115,8 +112,6 @@ def _readable(schema: pa.Schema) -> pa.Schema:
 
 def _checked(table: pa.Table) -> pa.Table:
     """Return the table, whose texts are UTF-8, which Arrow's reader leaves to others; else raise an ArrowInvalid."""
-    import pyarrow as pa
-
     for column in table.columns:
         if pa.types.is_string(column.type):
             column.validate(full=True)
@@ -124,14 +119,10 @@ def _checked(table: pa.Table) -> pa.Table:
 
 
 def _text(file: Path) -> Any:
-    import pyarrow as pa
-
     return pa.input_stream(str(file), compression="detect")
 
 
 def _streamed(stream: Any, schema: pa.Schema | None) -> Any:
-    from pyarrow import json as arrow_json
-
     options = None
     if schema is not None:
         options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -140,8 +131,6 @@ def _streamed(stream: Any, schema: pa.Schema | None) -> Any:
 
 def _widened(field: pa.Field) -> pa.Field:
     """Return a wider type for a feature of whole numbers: what comes later in the file may have a point."""
-    import pyarrow as pa
-
     whole = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
     return field.with_type(pa.float64()) if whole else field
 
@@ -173,8 +162,6 @@ def _is_columns(start: bytes) -> bool:
 
 def _whole(file: Path) -> pa.Table:
     """Return the table of a document that is a list of objects, or an object of lists of equal length."""
-    import pyarrow as pa
-
     with _text(file) as stream:
         found = _parsed(stream.read())
     if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
@@ -224,8 +211,6 @@ def _check_depth(file: Path, size: int, changed: int) -> None:
 
 def _deep_line(text: bytes) -> int | None:
     """Return the number of the first line that is nested too deeply, counted from 0; None if none is."""
-    import numpy as np
-
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
     borders = np.concatenate([[-1], ends, [len(text)]])
     for number in np.flatnonzero(np.diff(borders) > LONG_LINE).tolist():
@@ -237,8 +222,6 @@ def _deep_line(text: bytes) -> int | None:
 
 def _depth(line: bytes) -> int:
     """Return how many lists and objects of a line are inside of each other at most; texts count for nothing."""
-    import numpy as np
-
     signs = np.frombuffer(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", line), np.uint8)
     steps = np.isin(signs, list(b"[{")).astype(np.int64) - np.isin(signs, list(b"]}"))
     return int(steps.cumsum().max(initial=0))
@@ -246,8 +229,6 @@ def _depth(line: bytes) -> int:
 
 @contextmanager
 def _errors_named(file: Path) -> Iterator[None]:
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -263,8 +244,6 @@ def _unreadable(file: Path, error: Exception) -> DatasetError:
 
 def _first_broken_line(file: Path) -> str | None:
     """Return what is wrong with the first line that can't be parsed by itself; None if all can."""
-    import pyarrow as pa
-
     try:
         with _text(file) as stream:
             if stream.read(len(BOM_UTF8)) == BOM_UTF8:

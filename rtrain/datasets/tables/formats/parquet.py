@@ -6,13 +6,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from rtrain.datasets.tables.casts import without_views
 from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +32,6 @@ class ParquetFormat:
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""
-        import pyarrow as pa
-
         with _opened(file) as parquet:
             try:
                 return parquet.read(list(columns))
@@ -54,8 +52,6 @@ class ParquetFormat:
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
     ) -> Iterator[pa.Table]:
         """Yield the rows of a row group, some ten thousand at a time."""
-        import pyarrow as pa
-
         file, group = piece
         with _opened(Path(file)) as parquet:
             try:
@@ -66,9 +62,6 @@ class ParquetFormat:
 
 
 def _opened(file: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     try:
         return parquet.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
