@@ -14,7 +14,7 @@ from rtrain.errors import ConfigError, RtrainError
 from rtrain.loggers.registry import LOGGERS
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.lock import locked
-from rtrain.runs.manifest import FILE_NAME, Manifest, read_manifest
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import is_sweep, read_sweep
 from rtrain.tracking.delivery import Delivery
@@ -55,7 +55,7 @@ def sync(folder: Path, to: str, keys: Mapping[str, Any], notice: Callable[[str],
 
 def _trials(sweep: Path) -> list[Path]:
     places = [sweep / str(trial["name"]) for trial in read_sweep(sweep)["trials"]]
-    return [place for place in places if (place / FILE_NAME).exists()]
+    return [place for place in places if (place / MANIFEST).exists()]
 
 
 def _conf(to: str, keys: Mapping[str, Any], manifest: Manifest) -> Any:

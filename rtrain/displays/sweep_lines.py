@@ -18,8 +18,7 @@ from rtrain.runs.events import events_file, read_events
 from rtrain.runs.filesystem.lock import is_locked
 from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.labels import read_labels
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.runs.status import SIGNALLED, TRIAL_OVER, UNFINISHED, WITH_RESULT, Status
 from rtrain.sweeps.importance import importance

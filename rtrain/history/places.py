@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.errors import ConfigError
-from rtrain.runs.events import FILE_NAME as EVENTS
-from rtrain.runs.labels import FILE_NAME as LABELS
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.events import EVENTS
+from rtrain.runs.labels import LABELS
+from rtrain.runs.manifest import MANIFEST
 
 SWEEP = "sweep.json"
 DEFAULT_FOLDERS = ("runs", "multirun")

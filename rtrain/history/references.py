@@ -18,8 +18,7 @@ from rtrain.history.index import list_rows
 from rtrain.history.places import SWEEP
 from rtrain.history.query.quantities import time_text
 from rtrain.history.rows import Row
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import newest_run
+from rtrain.runs.manifest import MANIFEST, newest_run
 from rtrain.storage.stores import is_url
 
 MOST_LISTED = 12

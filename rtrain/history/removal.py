@@ -16,19 +16,19 @@ from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.history.places import SWEEP, default_folders, find_places
 from rtrain.history.rows import Row
 from rtrain.runs.checkpoints import base_folders, checkpoints_dir, remove_checkpoint
-from rtrain.runs.events import FILE_NAME as EVENTS
+from rtrain.runs.events import EVENTS
 from rtrain.runs.filesystem.files import named_errors
 from rtrain.runs.filesystem.leftovers import leftovers
 from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
-from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, read_manifest
+from rtrain.runs.manifest import CONFIG_NAME, MANIFEST, read_manifest
 
 NOT_OURS = "Removing requires write permission."
 REMOVED = re.compile(r"\.removed-.+-[0-9a-f]{6}")
 """A run that is being removed, or whose removal was interrupted: any part of it may be gone."""
 SET_ASIDE = re.compile(r"\.(damaged|older)-.+")
 """A run that rtrain has put away, whole, because it was damaged, or because a store had a newer copy."""
-OF_RUNS = (FILE_NAME, CONFIG_NAME, EVENTS, SWEEP)
+OF_RUNS = (MANIFEST, CONFIG_NAME, EVENTS, SWEEP)
 """Of these files a run or a sweep has some even if it is damaged."""
 
 
@@ -49,11 +49,9 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def _trials(folder: Path) -> list[Path]:
-    is_run = (folder / FILE_NAME).exists()
+    is_run = (folder / MANIFEST).exists()
     return (
-        []
-        if is_run
-        else [path.parent for path in sorted(folder.glob(f"*/{FILE_NAME}")) if not path.parent.is_symlink()]
+        [] if is_run else [path.parent for path in sorted(folder.glob(f"*/{MANIFEST}")) if not path.parent.is_symlink()]
     )
 
 

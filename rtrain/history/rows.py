@@ -17,7 +17,7 @@ from rtrain.errors import RtrainError
 from rtrain.history.places import SWEEP, Place
 from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.labels import Labels, read_labels
-from rtrain.runs.manifest import FILE_NAME, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
+from rtrain.runs.manifest import MANIFEST, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong
 from rtrain.runs.nested import flat
 from rtrain.runs.status import Status, is_killed
 from rtrain.storage.stores import is_url
@@ -140,7 +140,7 @@ def read_facts(place: Place) -> dict[str, Any]:
 
 def file_of(kind: str) -> str:
     """Return the name of the file that says what a run, a trial or a sweep is."""
-    return SWEEP if kind == "sweep" else FILE_NAME
+    return SWEEP if kind == "sweep" else MANIFEST
 
 
 def facts_of(place: Place, read: Callable[[], Any], labels: Labels) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def facts_of(place: Place, read: Callable[[], Any], labels: Labels) -> dict[str,
         stored = read()
         found = _sweep_facts(stored) if place.kind == "sweep" else _facts_of(stored)
     except FileNotFoundError:
-        found = {"status": Status.DAMAGED, "problem": f"there is no {FILE_NAME}"}
+        found = {"status": Status.DAMAGED, "problem": f"there is no {MANIFEST}"}
     except (*ERRORS, RtrainError) as error:
         found = {"status": Status.DAMAGED, "problem": f"its {name} can't be read: {what_is_wrong(error)}"}
     return _named(place, found, labels)

@@ -15,8 +15,7 @@ from rtrain.history.places import SWEEP, Place
 from rtrain.history.rows import Row, facts_of, read_facts
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.plain_files import parse_json
-from rtrain.runs.labels import FILE_NAME as LABELS
-from rtrain.runs.labels import Labels
+from rtrain.runs.labels import LABELS, Labels
 from rtrain.runs.status import Status
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, is_lately, runs_below, stored_run, was_alive_lately

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rtrain.history.places import SWEEP
 from rtrain.runs.filesystem.files import to_json, write_atomic
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.status import Status
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import is_lately

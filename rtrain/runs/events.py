@@ -20,7 +20,7 @@ from rtrain.runs.filesystem.plain_files import open_inside, parse_json
 from rtrain.runs.manifest import utc_now
 
 T = TypeVar("T")
-FILE_NAME = "events.jsonl"
+EVENTS = "events.jsonl"
 LINE_BYTES = 1 << 20
 """More than any line takes; a longer one is damaged, and never held in memory."""
 BLOCK_BYTES = 1 << 20
@@ -87,7 +87,7 @@ class EventLog:
 
 def events_file(folder: Path) -> Path:
     """Return the file of events of a run directory, or those of a checkpoint since the one before."""
-    return folder / FILE_NAME
+    return folder / EVENTS
 
 
 def read_events(path: Path) -> Iterator[Event]:

@@ -17,7 +17,7 @@ from rtrain.errors import RunDirError, StrangeFileError
 from rtrain.runs.filesystem.files import named_errors, private_files, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import read_json
 
-FILE_NAME = "labels.json"
+LABELS = "labels.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Labels:
 def read_labels(folder: Path) -> Labels:
     """Return the labels of a run directory or a sweep; those of a file that can't be read are none."""
     try:
-        return labels_of(read_json(folder, FILE_NAME))
+        return labels_of(read_json(folder, LABELS))
     except (OSError, ValueError, TypeError):
         return Labels()
 
@@ -88,7 +88,7 @@ def labels_to_change(read: Callable[[], Any], where: str) -> Labels:
     except (FileNotFoundError, StrangeFileError):  # a link, say, is replaced and not followed
         return Labels()
     except (ValueError, TypeError) as error:
-        raise RunDirError(f"{where}/{FILE_NAME} can't be read: {error}.", "Correct it, or delete it.") from error
+        raise RunDirError(f"{where}/{LABELS} can't be read: {error}.", "Correct it, or delete it.") from error
 
 
 def change_labels(folder: Path, change: Callable[[Labels], Labels]) -> None:
@@ -98,8 +98,8 @@ def change_labels(folder: Path, change: Callable[[Labels], Labels]) -> None:
         RunDirError: The folder can't be written, or the labels can't be read.
     """
     with _changing(folder), private_files(folder.stat().st_mode & 0o077 == 0):
-        before = labels_to_change(lambda: read_json(folder, FILE_NAME), str(folder))
-        write_atomic(folder / FILE_NAME, change(before).as_text())
+        before = labels_to_change(lambda: read_json(folder, LABELS), str(folder))
+        write_atomic(folder / LABELS, change(before).as_text())
 
 
 @contextmanager

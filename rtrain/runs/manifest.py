@@ -12,12 +12,12 @@ from shlex import quote
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
-from rtrain.runs.filesystem.files import MANIFEST, to_json, write_atomic
+from rtrain.runs.filesystem.files import MANIFEST as MANIFEST
+from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.status import Status
 
 SCHEMA_VERSION = 1
-FILE_NAME = MANIFEST
 CONFIG_NAME = "config.yaml"
 """Of the config from which a run is resumed."""
 
@@ -133,13 +133,13 @@ class Manifest:
 
     def write(self, run_dir: Path) -> None:
         """Replace ``manifest.json`` in one step."""
-        write_atomic(run_dir / FILE_NAME, to_json(asdict(self), indent=2) + "\n")
+        write_atomic(run_dir / MANIFEST, to_json(asdict(self), indent=2) + "\n")
 
 
 def run_near(path: Path) -> str | None:
     """Return a line about the run that was probably meant by a path that is none; None if there is none near."""
     best = path / "best"  # of a sweep
-    if (best / FILE_NAME).exists():
+    if (best / MANIFEST).exists():
         return f"Use its best trial: {best}"
     places = ((path, "*"), (Path("runs") / path.name, "*"), (path.parent, "*"), (Path("runs"), "*/*"))
     for folder, below in places:
@@ -155,7 +155,7 @@ def newest_run(folder: Path, below: str = "*") -> Path | None:
         folder: May be missing.
         below: Pattern of the run directories in it.
     """
-    manifests = folder.glob(f"{below}/{FILE_NAME}")
+    manifests = folder.glob(f"{below}/{MANIFEST}")
     newest = max(manifests, key=lambda path: path.stat().st_mtime, default=None)
     return None if newest is None else newest.parent
 
@@ -166,13 +166,13 @@ def read_manifest(run_dir: Path) -> Manifest:
     Raises:
         RtrainError: There is no readable manifest.
     """
-    path = run_dir / FILE_NAME
+    path = run_dir / MANIFEST
     try:
-        return manifest_of(read_json(run_dir, FILE_NAME))
+        return manifest_of(read_json(run_dir, MANIFEST))
     except RtrainError:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
-        lacks = f"it has no {FILE_NAME}" if run_dir.is_dir() else "there is no such folder"
+        lacks = f"it has no {MANIFEST}" if run_dir.is_dir() else "there is no such folder"
         raise RtrainError(f"{run_dir} is not a run directory: {lacks}.", run_near(run_dir)) from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         config = run_dir / CONFIG_NAME

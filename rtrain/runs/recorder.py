@@ -28,8 +28,7 @@ from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.filesystem.lock import Lock
 from rtrain.runs.hydra_files import read_hydra_files, restore_hydra_files
 from rtrain.runs.logs import OutputLines, WorkerLogs
-from rtrain.runs.manifest import CONFIG_NAME, Manifest, utc_now
-from rtrain.runs.manifest import FILE_NAME as MANIFEST_NAME
+from rtrain.runs.manifest import CONFIG_NAME, MANIFEST, Manifest, utc_now
 from rtrain.runs.observer import Observer
 from rtrain.runs.records import (
     AttemptRecord,
@@ -176,7 +175,7 @@ class Recorder:
 
     def _make_again(self, missing: Sequence[str]) -> None:
         """Write again what was deleted or moved during the run."""
-        whole = (self.run_dir / MANIFEST_NAME).exists()
+        whole = (self.run_dir / MANIFEST).exists()
         what = ", ".join(str(self.run_dir / name) for name in missing) if whole else str(self.run_dir)
         lost = events_file(self.run_dir).name in missing
         if lost:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from rtrain.runs.filesystem.open_files import file_id, written_by_others
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import MANIFEST
 from rtrain.text.enumeration import few
 
 MAX_LOOKED_AT = 5_000

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
-from rtrain.runs.events import FILE_NAME, LINE_BYTES
+from rtrain.runs.events import EVENTS, LINE_BYTES
 from rtrain.runs.filesystem.plain_files import open_inside
 from rtrain.storage.folders import Folder, chunks_of
 
 PART_BYTES = 256 << 10
 """A part that has grown to this is left alone: an update sends this much again, or less, however long the run."""
-_PART = re.compile(rf"{re.escape(FILE_NAME)}(?:\.(\d+))?")
+_PART = re.compile(rf"{re.escape(EVENTS)}(?:\.(\d+))?")
 
 
 class EventsCopy:
@@ -85,4 +85,4 @@ def join_parts(folder: Folder, names: dict[str, int], into: BinaryIO) -> None:
 
 
 def _part_name(begin: int) -> str:
-    return f"{FILE_NAME}.{begin:015d}" if begin else FILE_NAME
+    return f"{EVENTS}.{begin:015d}" if begin else EVENTS

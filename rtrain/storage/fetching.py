@@ -18,11 +18,10 @@ from typing import Any
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import CheckpointError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, best_record, record_of
-from rtrain.runs.events import FILE_NAME as EVENTS
+from rtrain.runs.events import EVENTS
 from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import manifest_of
+from rtrain.runs.manifest import MANIFEST, manifest_of
 from rtrain.storage.access import patiently
 from rtrain.storage.events_copy import join_parts
 from rtrain.storage.folders import Folder, chunks_of, open_folder, read_json

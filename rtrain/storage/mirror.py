@@ -17,8 +17,7 @@ from rtrain.process.retrying import RetryingThread
 from rtrain.runs.checkpoints import Retention, record_of
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.filesystem.plain_files import check_run_dir, is_plain_name, parse_json, read_text
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.folders import Folder, WatchedFolder, read

@@ -8,7 +8,7 @@ from functools import partial
 
 from rtrain.config.did_you_mean import did_you_mean, to_try
 from rtrain.errors import ConfigError
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import MANIFEST
 from rtrain.storage.access import patiently
 from rtrain.storage.folders import Folder, open_folder
 from rtrain.storage.stores import shown_url

@@ -15,8 +15,7 @@ from rtrain.runs.checkpoints import RECORD_NAME, Retention, best_record, record_
 from rtrain.runs.events import events_file
 from rtrain.runs.filesystem.files import to_json
 from rtrain.runs.filesystem.plain_files import bounded, open_inside, read_json
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import check_places, utc_now
+from rtrain.runs.manifest import MANIFEST, check_places, utc_now
 from rtrain.runs.status import Status
 from rtrain.storage.events_copy import EventsCopy
 from rtrain.storage.folders import Folder, chunks_of, read

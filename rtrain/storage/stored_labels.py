@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rtrain.runs.labels import FILE_NAME, Labels, labels_of, labels_to_change
+from rtrain.runs.labels import LABELS, Labels, labels_of, labels_to_change
 from rtrain.storage.access import patiently
 from rtrain.storage.folders import Folder, read_json
 
@@ -12,7 +12,7 @@ from rtrain.storage.folders import Folder, read_json
 def read_labels(folder: Folder) -> Labels:
     """Return the labels of a copy; those of a file that can't be read are none. It raises what the store says."""
     try:
-        return labels_of(patiently(lambda: read_json(folder, FILE_NAME)))
+        return labels_of(patiently(lambda: read_json(folder, LABELS)))
     except (FileNotFoundError, ValueError, TypeError):
         return Labels()
 
@@ -25,6 +25,6 @@ def change_labels(folder: Folder, change: Callable[[Labels], Labels]) -> None:
     Raises:
         RunDirError: The labels can't be read.
     """
-    before = labels_to_change(lambda: patiently(lambda: read_json(folder, FILE_NAME)), folder.url)
+    before = labels_to_change(lambda: patiently(lambda: read_json(folder, LABELS)), folder.url)
     content = change(before).as_text().encode()
-    patiently(lambda: folder.put(FILE_NAME, [content]))
+    patiently(lambda: folder.put(LABELS, [content]))

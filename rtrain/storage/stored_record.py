@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.runs.filesystem.files import to_json, write_atomic
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import MANIFEST
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_record, was_alive_lately
 from rtrain.storage.folders import read_json

@@ -20,8 +20,7 @@ from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
 from rtrain.plugins import named_plugin
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.manifest import MANIFEST, read_manifest
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.status import Status
 from rtrain.searches.base import Objective, Point, Search

@@ -9,8 +9,7 @@ from rtrain.config.composed import Composed
 from rtrain.config.files.locations import shown
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.manifest import MANIFEST, read_manifest
 from rtrain.sweeps.data import data_key
 
 

@@ -20,7 +20,7 @@ from rtrain.process.interrupts import StopRequest
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.filesystem.lock import is_locked
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.observer import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.runs.status import Status

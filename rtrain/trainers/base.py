@@ -133,6 +133,8 @@ class TrainerPlugin:
     )
     """Keys of ``Conf`` that may be changed when a run is taken up again; a checkpoint holds the rest."""
 
+    backend: ClassVar[str] = "ray.train.backend.BackendConfig"
+    """The ``ray.train`` backend config that joins the workers of this framework into one world."""
     reported: ClassVar[tuple[str, ...]] = ()
     """Files, as patterns, by which the checkpoint of a train loop is known to hold a model of this framework, the usual
     one of Ray's callback first: ``load_model`` in the package's ``reported.py`` gets the file."""
@@ -185,10 +187,8 @@ class TrainerPlugin:
         return train
 
     def backend_config(self, conf: Any) -> Any:
-        """Return the ``ray.train`` backend config that joins the workers of this framework into one world."""
-        from ray.train.backend import BackendConfig
-
-        return BackendConfig()
+        """Return the backend config for a config: by default that of ``backend``, whatever the config says."""
+        return made(self.backend)
 
     def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Return the model of a checkpoint, ready to predict.
@@ -324,6 +324,12 @@ class TrainerPlugin:
     def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:
         """Return the splits whose rows the workers share, where Ray Data hands them out; of others each has all."""
         return list(dataset.splits)
+
+
+def made(path: str) -> Any:
+    """Return what a class makes that is named by its dotted path; its module is imported."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)()
 
 
 def _auto_length(value: Any, where: str) -> str | None:

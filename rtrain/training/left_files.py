@@ -12,7 +12,7 @@ from rtrain.config.files.locations import shown
 from rtrain.errors import RtrainError
 from rtrain.run_lines import is_own_loop, others_text
 from rtrain.runs.filesystem.lock import is_locked
-from rtrain.runs.manifest import FILE_NAME, Manifest, read_manifest, utc_now
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest, utc_now
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.written_files import COPIES, MAX_COPIED_BYTES, WrittenFiles, written_files
 from rtrain.training.preparation import Prepared
@@ -83,7 +83,7 @@ def trained_since(began: str, root: Path, run_dir: Path, manifest: Manifest) -> 
 def _has_trained_since(began: str, run_dir: Path, own: Manifest) -> bool:
     try:
         is_busy = is_locked(run_dir)
-        if not is_busy and (run_dir / FILE_NAME).stat().st_mtime < datetime.fromisoformat(began).timestamp():
+        if not is_busy and (run_dir / MANIFEST).stat().st_mtime < datetime.fromisoformat(began).timestamp():
             return False
         other = read_manifest(run_dir)
     except (OSError, RtrainError):  # another account's, or removed since
@@ -104,7 +104,7 @@ def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
             entries = {one.name: one.is_dir(follow_symlinks=False) for one in found}
     except OSError:  # another account's, or removed since
         return
-    if FILE_NAME in entries:
+    if MANIFEST in entries:
         yield folder
     elif depth:
         for name in sorted(name for name, is_folder in entries.items() if is_folder and name[0] != "."):

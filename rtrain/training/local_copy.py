@@ -14,7 +14,7 @@ import yaml
 from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
-from rtrain.runs.manifest import FILE_NAME, read_manifest
+from rtrain.runs.manifest import MANIFEST, read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
@@ -134,7 +134,7 @@ def _own_config(run: StoredRun) -> str | None:
 
 def is_ahead(run: StoredRun, run_dir: Path) -> bool:
     """Tell whether a store has a newer checkpoint of a run than its run directory, or there is no run directory."""
-    if not (run_dir / FILE_NAME).exists():
+    if not (run_dir / MANIFEST).exists():
         return True
     here = latest_checkpoint(run_dir)
     step = -1 if here is None else read_record(here)["step"]

@@ -20,7 +20,7 @@ from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFile
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint
 from rtrain.runs.filesystem.lock import holder, is_locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
-from rtrain.runs.manifest import CONFIG_NAME, FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.runs.manifest import CONFIG_NAME, MANIFEST, Manifest, manifest_of, read_manifest
 from rtrain.runs.status import Status
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
@@ -276,7 +276,7 @@ def _home(composed: Composed) -> Path:
 def _unfinished(composed: Composed) -> Iterator[Resumption]:
     """Yield the unfinished runs below the run's name, newest first."""
     found = {}
-    for path in _home(composed).glob(f"[!.]*/{FILE_NAME}"):
+    for path in _home(composed).glob(f"[!.]*/{MANIFEST}"):
         try:
             found[path.parent.name] = _open(path.parent, composed)
         except RtrainError:  # an unreadable run can't be resumed
@@ -309,7 +309,7 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
     if "type" not in (manifest.config.get("trainer") or {}):
         again = f"To train it again: rtrain fit {quote(shown(run_dir / CONFIG_NAME))}"
-        raise ConfigError(f"{run_dir / FILE_NAME} is damaged: config.trainer.type is missing.", again)
+        raise ConfigError(f"{run_dir / MANIFEST} is damaged: config.trainer.type is missing.", again)
     found = dict(differences(_by_new_names(manifest.config), _by_new_names(composed.resolved)))
     changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
@@ -358,7 +358,7 @@ def _is_newer(key: str, value: Any, manifest: Manifest, composed: Composed) -> b
 
 def _check_free(run_dir: Path) -> None:
     check_run_dir(run_dir)
-    if (run_dir / FILE_NAME).exists():
+    if (run_dir / MANIFEST).exists():
         again = f"rtrain resume {quote(str(run_dir))}"
         raise ConfigError(
             f"{run_dir} already contains a run.",

@@ -10,7 +10,7 @@ from made_runs import make_run
 
 from rtrain.errors import RunDirError
 from rtrain.runs.filesystem.lock import locked
-from rtrain.runs.labels import FILE_NAME, Labels, change_labels, read_labels
+from rtrain.runs.labels import LABELS, Labels, change_labels, read_labels
 from rtrain.runs.verify import verify_run
 
 
@@ -38,21 +38,21 @@ def test_labels_change_no_other_file_and_are_no_problem_of_the_run(tmp_path):
     problems = verify_run(run)
     with locked(run):  # by its driver
         change_labels(run, lambda labels: labels.tagged(["a"]))
-    assert {path.name: path.read_bytes() for path in run.iterdir() if path.name not in (FILE_NAME, ".lock")} == before
+    assert {path.name: path.read_bytes() for path in run.iterdir() if path.name not in (LABELS, ".lock")} == before
     assert verify_run(run) == problems
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"tags": 3}', '{"tags": [1, null]}', '{"note": {"a": 1}}'])
 def test_a_file_of_any_content_is_read(content, tmp_path):
     run = make_run(tmp_path)
-    (run / FILE_NAME).write_text(content)
+    (run / LABELS).write_text(content)
     assert all(isinstance(one, str) for one in read_labels(run).tags_with([]))
 
 
 def test_a_link_in_its_place_is_not_followed_and_replaced(tmp_path):
     run = make_run(tmp_path / "runs")
     (tmp_path / "mine.json").write_text('{"tags": ["secret"]}')
-    (run / FILE_NAME).symlink_to(tmp_path / "mine.json")
+    (run / LABELS).symlink_to(tmp_path / "mine.json")
     assert read_labels(run) == Labels()
     change_labels(run, lambda labels: labels.tagged(["a"]))
     assert (tmp_path / "mine.json").read_text() == '{"tags": ["secret"]}'

@@ -6,6 +6,7 @@ config says which trainer, dataset or search it is for, by ``type`` or in its de
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -20,7 +21,6 @@ from rtrain.config.reference.defaults_list import defaults_schema, is_chosen
 from rtrain.config.reference.option_schema import option_schema
 from rtrain.config.reference.plugin_parts import ANY, NULL, by_plugin, has_type, name_of, ref, section
 from rtrain.config.reference.references import opened
-from rtrain.config.reference.shown_docs import with_markdown
 from rtrain.config.schema import Schemas
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -104,3 +104,22 @@ def _value(key: str, keys: Mapping[str, Any]) -> Any:
     if name not in keys:
         return False
     return opened({"type": "number"}) if inner else keys[name]
+
+
+def with_markdown(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema whose descriptions are Markdown; those of keys with a default name it."""
+    found = {key: _inside(value) for key, value in schema.items()}
+    text = schema.get("description")
+    if isinstance(text, str):
+        shown = "\n\n".join(" ".join(one.split()) for one in text.replace("``", "`").split("\n\n")).strip()
+        found["description"] = shown
+        default = f"\n\nDefault: `{json.dumps(schema['default'])}`" if "default" in schema else ""
+        if default or "`" in shown:  # a plain description is shown with its signs
+            found["markdownDescription"] = shown + default
+    return found
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return with_markdown(value)
+    return [_inside(one) for one in value] if isinstance(value, list) else value

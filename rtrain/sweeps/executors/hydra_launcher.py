@@ -14,7 +14,7 @@ from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, RtrainError, TrainingError
 from rtrain.process.variables import arguments_hidden
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas

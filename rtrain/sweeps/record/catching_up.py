@@ -11,8 +11,7 @@ from typing import Any
 from rtrain.config.composed import Composed
 from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.facts import installed_versions, read_git
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.origin import code_changes, code_now, code_of_run, in_words
 from rtrain.runs.status import TRIAL_OVER, WITH_RESULT, Status
 from rtrain.runs.verify import set_aside

@@ -12,8 +12,7 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Trials
 from rtrain.errors import DamagedSweepError, RtrainError
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.status import Status
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.planning import Planner

@@ -16,7 +16,7 @@ from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.lock import locked
-from rtrain.runs.labels import FILE_NAME as LABELS
+from rtrain.runs.labels import LABELS
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.runs.status import TRIAL_OVER
 from rtrain.storage.access import check_access, patiently

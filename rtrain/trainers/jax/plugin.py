@@ -15,6 +15,8 @@ class Plugin(EpochsPlugin):
     Conf = config.Conf
     requires = ("jax", "flax", "optax")
     worker_modules = ("rtrain.trainers.jax.loop",)
+    backend = "rtrain.trainers.loops.rendezvous.RendezvousConfig"
+    """The workers get each other's addresses; Ray's own backend leaves CPU workers alone, each with a copy."""
     can_fork = False
     watched = world.WATCHED
 
@@ -37,9 +39,3 @@ class Plugin(EpochsPlugin):
         from rtrain.trainers.jax.loop import call_function, train
 
         return train if conf.train_function is None else call_function
-
-    def backend_config(self, conf: config.Conf) -> Any:
-        """Give the workers each other's addresses; Ray's own backend leaves CPU workers alone, each with a copy."""
-        from rtrain.trainers.loops.rendezvous import RendezvousConfig
-
-        return RendezvousConfig()

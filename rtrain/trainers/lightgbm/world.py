@@ -11,12 +11,7 @@ class World(LoopWorld):
     """What ``ray.train.lightgbm.get_network_params()`` returns: the addresses of all workers."""
 
     framework = "lightgbm"
-
-    def backend_config(self) -> Any:
-        """Give the workers each other's addresses."""
-        from ray.train.lightgbm import LightGBMConfig
-
-        return LightGBMConfig()
+    backend = "ray.train.lightgbm.LightGBMConfig"
 
 
 def _is_joined(booster: Any, *_: Any, **__: Any) -> bool:

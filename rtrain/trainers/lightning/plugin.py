@@ -8,6 +8,7 @@ from typing import Any
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
 from rtrain.trainers.loops.custom.world import LoopWorld, TrainingFunction
+from rtrain.trainers.torch.world import World
 from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, OwnRows
 
 
@@ -24,6 +25,8 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("lightning",)
     worker_modules = ("rtrain.trainers.lightning.loop", "ray.train.torch", "torch._dynamo")
+    backend = "ray.train.torch.TorchConfig"
+    """Ray sets up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
     reported = ("checkpoint.ckpt", "*.ckpt")
     watched = (
         TrainingFunction("lightning.pytorch.trainer.trainer", "Trainer._fit_impl", "lightning", _is_joined, JOINS),
@@ -69,14 +72,6 @@ class Plugin(TrainerPlugin):
         found: OwnRows = self.part("own_rows").OwnRows(trained, device)
         return found
 
-    def backend_config(self, conf: config.Conf) -> Any:
-        """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
-        from ray.train.torch import TorchConfig
-
-        return TorchConfig()
-
     def world(self) -> LoopWorld:
         """Return what a train loop for torch finds."""
-        from rtrain.trainers.torch.world import World
-
         return World()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ from rtrain.trainers.tensorflow.build import (
 )
 from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
 from rtrain.trainers.tensorflow.callbacks import Callbacks
-from rtrain.trainers.tensorflow.checkpoint.staging import Stager
 from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.config import Conf
@@ -217,3 +217,25 @@ def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     elif weight is None:
         weight = np.ones(len(y), "float32")
     return x, y, weight.reshape(-1, *[1] * (y.ndim - 1))
+
+
+class Stager:
+    """Copies the values of variables, each time into the same room: new memory costs more than the copying does."""
+
+    def __init__(self, variables: Iterable[Any]) -> None:
+        self._variables = list(variables)
+        self._room: list[np.ndarray] = []
+
+    def take(self) -> None:
+        """Copy the values as they are now, in place of those before."""
+        values = [np.asarray(one.value.read_value()) for one in self._variables]
+        self._room = self._room or [np.empty_like(value) for value in values]
+        for room, value in zip(self._room, values, strict=True):
+            np.copyto(room, value)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Have each variable show its copy to this thread, and to no other."""
+        shown = list(zip(self._variables, self._room, strict=True))
+        with tf.device("CPU"), keras.StatelessScope(shown, initialize_variables=False):
+            yield

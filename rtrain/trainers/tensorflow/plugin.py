@@ -18,6 +18,8 @@ class Plugin(EpochsPlugin):
     Conf = config.Conf
     requires = ("tensorflow", "keras")
     worker_modules = ("rtrain.trainers.tensorflow.loop",)
+    backend = "rtrain.trainers.loops.rendezvous.RendezvousConfig"
+    """The workers get each other's addresses; Ray's own backend would turn Keras 3 into Keras 2."""
     can_fork = False
     reported = ("model.keras", "*.keras")
     watched = world.WATCHED
@@ -37,12 +39,6 @@ class Plugin(EpochsPlugin):
         """Return which way the config's metrics get better, as Keras says it."""
         found: Directions = self.part("metrics").directions(conf.metrics, builder) if conf.metrics else Directions()
         return found
-
-    def backend_config(self, conf: config.Conf) -> Any:
-        """Give the workers each other's addresses; Ray's own backend would turn Keras 3 into Keras 2."""
-        from rtrain.trainers.loops.rendezvous import RendezvousConfig
-
-        return RendezvousConfig()
 
     def worker_env(self, conf: config.Conf) -> dict[str, str]:
         """Choose the backend of Keras, and keep TensorFlow's log quiet."""

@@ -25,6 +25,7 @@ class World(LoopWorld):
     """``TF_CONFIG`` with the addresses of all workers, and Keras 2: Keras 3 fails under MultiWorkerMirroredStrategy."""
 
     framework = "tensorflow"
+    backend = "ray.train.tensorflow.TensorflowConfig"
 
     def check(self, job: Job) -> None:
         """Refuse several workers without Keras 2, and Keras on anything but TensorFlow."""
@@ -39,12 +40,6 @@ class World(LoopWorld):
     def variables(self) -> dict[str, str]:
         """Keep TensorFlow's log quiet, and have ``tf.keras`` be Keras 2 where that is installed."""
         return {**environment.VARIABLES, LEGACY: "1" if _has_keras_2() else "0"}
-
-    def backend_config(self) -> Any:
-        """Write ``TF_CONFIG``."""
-        from ray.train.tensorflow import TensorflowConfig
-
-        return TensorflowConfig()
 
     @contextmanager
     def importing(self) -> Iterator[None]:

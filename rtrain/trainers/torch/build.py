@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Adam, AdamW, Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.builder import Builder
@@ -23,7 +24,6 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import transformed_info
 from rtrain.trainers.torch.losses.of_tasks import usual_loss
 from rtrain.trainers.torch.losses.own import own_loss
-from rtrain.trainers.torch.optimization.ema import make_ema
 from rtrain.trainers.torch.optimization.schedule import build_scheduler, schedule_length
 from rtrain.trainers.torch.sanity_check import try_model
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -181,3 +181,11 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: 
         scaler=torch.amp.GradScaler(ranks.device.type, enabled=conf.precision == "fp16"),
         ema=make_ema(model, conf.ema_decay),
     )
+
+
+def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:
+    """Return a moving average of the model's weights and buffers, or None."""
+    if decay is None:
+        return None
+    average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+    return AveragedModel(model, multi_avg_fn=average, use_buffers=True)

@@ -18,6 +18,8 @@ class Plugin(EpochsPlugin):
     Conf = config.Conf
     requires = ("torch",)
     worker_modules = ("rtrain.trainers.torch.loop", "ray.train.torch", "torch._dynamo")
+    backend = "ray.train.torch.TorchConfig"
+    """Ray sets up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
     takes_original_sizes = True
     watched = world.WATCHED
     hints = known_errors.HINTS
@@ -47,9 +49,3 @@ class Plugin(EpochsPlugin):
         from rtrain.trainers.torch.losses.metrics import directions
 
         return directions(conf.metrics, builder)
-
-    def backend_config(self, conf: config.Conf) -> Any:
-        """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
-        from ray.train.torch import TorchConfig
-
-        return TorchConfig()

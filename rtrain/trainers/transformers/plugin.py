@@ -10,6 +10,7 @@ from rtrain.runs.checkpoints import BASE_NAME
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
+from rtrain.trainers.torch.world import World
 from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.transformers import config
 
@@ -23,6 +24,8 @@ class Plugin(EpochsPlugin):
     Conf = config.Conf
     requires = ("transformers", "peft", "accelerate")
     worker_modules = ("rtrain.trainers.transformers.loop", "ray.train.torch", "torch._dynamo")
+    backend = "ray.train.torch.TorchConfig"
+    """Ray sets up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
     reported = ("checkpoint/config.json", "config.json")
 
     def try_out(self, job: Job) -> None:
@@ -60,14 +63,6 @@ class Plugin(EpochsPlugin):
         """Return whether the checkpoint names its base."""
         return (checkpoint / BASE_NAME).is_file()
 
-    def backend_config(self, conf: config.Conf) -> Any:
-        """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
-        from ray.train.torch import TorchConfig
-
-        return TorchConfig()
-
     def world(self) -> LoopWorld:
         """Return what a train loop for torch finds."""
-        from rtrain.trainers.torch.world import World
-
         return World()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rtrain.trainers.loops.boosting.plugin import BoostingPlugin
 from rtrain.trainers.xgboost import config, world
 
@@ -14,6 +12,8 @@ class Plugin(BoostingPlugin):
     Conf = config.Conf
     requires = ("xgboost",)
     worker_modules = ("rtrain.trainers.xgboost.loop", "ray.train.xgboost")
+    backend = "ray.train.xgboost.XGBoostConfig"
+    """Ray starts the tracker through which workers find each other."""
     reported = ("model.ubj", "model.json", "*.ubj")
     watched = world.WATCHED
     each_round = (
@@ -21,9 +21,3 @@ class Plugin(BoostingPlugin):
         *("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode", "max_delta_step"),
         *("lambda", "reg_lambda", "alpha", "reg_alpha"),
     )
-
-    def backend_config(self, conf: config.Conf) -> Any:
-        """Let Ray start the tracker through which workers find each other."""
-        from ray.train.xgboost import XGBoostConfig
-
-        return XGBoostConfig()

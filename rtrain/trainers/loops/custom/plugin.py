@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from rtrain.datasets.base import Dataset
-from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop, made
 from rtrain.trainers.loops.custom.conf import OF_LOOPS
 from rtrain.trainers.loops.custom.world import Frameworks
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
@@ -74,7 +74,8 @@ class TrainLoopPlugin(TrainerPlugin):
 
     def backend_config(self, conf: Any) -> Any:
         """Join the workers as Ray's trainer of the framework does."""
-        return self._framework.world().backend_config() or self._framework.backend_config(conf)
+        own = self._framework.world().backend
+        return self._framework.backend_config(conf) if own is None else made(own)
 
     def worker_env(self, conf: Any) -> dict[str, str]:
         """Return what the framework's world needs to be set before it is imported."""

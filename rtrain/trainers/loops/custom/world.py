@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rtrain.process.variables import variables_set
 from rtrain.trainers.base import Job, TrainerPlugin
@@ -38,6 +38,8 @@ class LoopWorld:
 
     framework: ClassVar[str]
     """Whose workers it joins: the name of the trainer for it."""
+    backend: ClassVar[str | None] = None
+    """The ``ray.train`` backend config of Ray's trainer; None: declared training has the same."""
 
     def check(self, job: Job) -> None:
         """Find out what is lacking before anything starts.
@@ -55,10 +57,6 @@ class LoopWorld:
         """Let the block import a loop's module in the driver, to check that the function exists."""
         with variables_set(self.variables()):
             yield
-
-    def backend_config(self) -> Any:
-        """Return the ``ray.train`` backend config of Ray's trainer; None: declared training has the same."""
-        return None
 
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:
