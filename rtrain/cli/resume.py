@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rtrain.cli.fit import end_with
-from rtrain.cli.runs.arguments import RUN_HELP
+from rtrain.cli.runs.arguments import RUN_HELP, Trust
 
 
 def resume(
@@ -19,10 +19,7 @@ def resume(
         list[str] | None, typer.Argument(help="Config changes: trainer.max_epochs=10 num_workers=4")
     ] = None,
     *,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Run the code that the config of RUN names, even if another account wrote it."),
-    ] = False,
+    trust: Trust = False,
 ) -> None:
     """Resume RUN from its latest checkpoint, as if it had never been interrupted, or extend a finished run.
 

@@ -28,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rtrain.displays.shown_reports import ReportColumns, Thinning
+from rtrain.history.query.quantities import clock
 from rtrain.run_lines import SPEED, Limits, end_lines, is_milestone, place_and_rest, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.fork_locks import free_in_forks
@@ -51,13 +52,6 @@ class _TimeLeft(ProgressColumn):
         """Return ``1:23 left`` once it can be estimated."""
         left = task.time_remaining
         return Text("" if left is None or task.finished else f"{clock(left)} left", style="cyan")
-
-
-def clock(seconds: float) -> str:
-    """Return a time as ``1:23`` or ``1:02:03``."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def plain(text: str) -> Text:

@@ -8,8 +8,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.displays.run_live import LiveScreen, clock, plain
+from rtrain.displays.run_live import LiveScreen, plain
 from rtrain.displays.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
+from rtrain.history.query.quantities import clock
 from rtrain.runs.status import Status
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial

@@ -12,8 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.diagnostics.own_lines import NO_SECRETS, lines_of, places_in
-from rtrain.config.secrets.redact import Redactor
+from rtrain.config.diagnostics.own_lines import lines_of, places_in
 from rtrain.runs.filesystem.files import unshare
 from rtrain.runs.filesystem.plain_files import open_inside, read_text
 
@@ -61,7 +60,7 @@ def crash_log(run_dir: Path, rank: int) -> Iterator[None]:
                 path.unlink()
 
 
-def read_crash(run_dir: Path, rank: int, redact: Redactor = NO_SECRETS) -> Crash | None:
+def read_crash(run_dir: Path, rank: int) -> Crash | None:
     """Return what the newest crash of a worker has written; None if it did not crash."""
     try:
         text = read_text(run_dir, f"logs/{_path(run_dir, rank).name}")
@@ -74,7 +73,7 @@ def read_crash(run_dir: Path, rank: int, redact: Redactor = NO_SECRETS) -> Crash
     current = [one for one in threads if one.startswith("Current thread")] or threads
     places = places_in("\n".join(current[:1]))
     inside = [*takewhile(lambda place: place[2] != "run_worker", places)]
-    return Crash(what=redact(fatal[1]), frames=lines_of(inside, redact), path=_path(run_dir, rank))
+    return Crash(what=fatal[1], frames=lines_of(inside), path=_path(run_dir, rank))
 
 
 def _path(run_dir: Path, rank: int) -> Path:

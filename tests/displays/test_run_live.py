@@ -9,7 +9,8 @@ import pytest
 from processes import fork_ends
 from rich.console import Console
 
-from rtrain.displays.run_live import LiveDisplay, clock
+from rtrain.displays.run_live import LiveDisplay
+from rtrain.history.query.quantities import clock
 from rtrain.run_lines import Limits
 from rtrain.runs.events import Event
 from rtrain.runs.records import ProgressRecord

@@ -8,6 +8,9 @@ import typer
 
 RUN_HELP = "A run: its folder, last, last:NAME, best:NAME, its short id, or SWEEP/3 for a trial."
 RUN_OR_URL_HELP = f"{RUN_HELP[:-1]}, or the URL of its copy."
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code that the config of RUN names, even if another account wrote it.")
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
 RunOrUrl = Annotated[str, typer.Argument(metavar="RUN", help=RUN_OR_URL_HELP)]
 RunsOrUrls = Annotated[list[str], typer.Argument(metavar="RUN", help=RUN_OR_URL_HELP)]

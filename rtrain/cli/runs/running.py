@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rtrain.cli.runs.arguments import Run, RunOrUrl
+from rtrain.cli.runs.arguments import Run, RunOrUrl, Trust
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.process.terminal import say
@@ -94,10 +94,7 @@ def reproduce(
     run: RunOrUrl,
     overrides: Annotated[list[str] | None, typer.Argument(help="Config changes for the new run: num_workers=0")] = None,
     *,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Run the code that the config of RUN names, even if another account wrote it."),
-    ] = False,
+    trust: Trust = False,
 ) -> None:
     """Train RUN again, and compare the metrics.
 

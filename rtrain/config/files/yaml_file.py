@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from omegaconf._utils import get_yaml_loader
@@ -22,6 +22,8 @@ from rtrain.config.files.locations import shown
 from rtrain.config.files.yaml_syntax import no_mapping, syntax_error
 from rtrain.errors import ConfigError
 from rtrain.runs.filesystem.plain_files import described
+
+N = TypeVar("N", bound=yaml.Node)
 
 
 @dataclass(frozen=True)
@@ -153,14 +155,14 @@ def _not_utf8(path: Path, error: UnicodeDecodeError) -> ConfigError:
 def _check(file: YamlFile, root: yaml.Node) -> None:
     """Refuse a file whose aliases expand without bounds, and a key that stands twice in one mapping."""
     _count_nodes(file, root, {}, set())
-    for scalar in _scalars(root, set()):
+    for scalar in _nodes(yaml.ScalarNode, root, set()):
         if scalar.value.count("${") > MAX_REFERENCES_OF_TEXT:
             message = f"a value contains more than {MAX_REFERENCES_OF_TEXT} references"
             raise ConfigError(render(message, spot=file.spot_of(scalar)))
         if "${" in scalar.value and len(scalar.value) > MAX_TEXT:
             message = f"a value with references has more than {MAX_TEXT:,} characters"
             raise ConfigError(render(message, spot=file.spot_of(scalar)))
-    for mapping in _mappings(root, set()):
+    for mapping in _nodes(yaml.MappingNode, root, set()):
         first: dict[Hashable, yaml.Node] = {}
         for key, _ in mapping.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
@@ -191,24 +193,15 @@ def _count_nodes(file: YamlFile, node: yaml.Node, sizes: dict[int, int], open_no
     return size
 
 
-def _mappings(node: yaml.Node, seen: set[int]) -> Iterator[yaml.MappingNode]:
+def _nodes(kind: type[N], node: yaml.Node, seen: set[int]) -> Iterator[N]:
+    """Yield the nodes of a kind, each once: an alias leads to what it names again."""
     if id(node) in seen:
         return
     seen.add(id(node))
-    if isinstance(node, yaml.MappingNode):
+    if isinstance(node, kind):
         yield node
     for child in _children(node):
-        yield from _mappings(child, seen)
-
-
-def _scalars(node: yaml.Node, seen: set[int]) -> Iterator[yaml.ScalarNode]:
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.ScalarNode):
-        yield node
-    for child in _children(node):
-        yield from _scalars(child, seen)
+        yield from _nodes(kind, child, seen)
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:

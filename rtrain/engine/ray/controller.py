@@ -154,7 +154,9 @@ class _Controller(TrainController):
         self._check_not_left()
         state = self.get_state()
         if isinstance(state, ResizingState) and not await self._saved_before_resize():
-            return self._iteration(state, RunningState())
+            return TrainControllerLoopIterationResult(
+                run_attempt_id=self._get_run_attempt_id(), previous_state=state, next_state=RunningState()
+            )
         if isinstance(state, RestartingState | ReschedulingState) and state is not self._granted:
             if not await self._may_go_on(state.training_failed_error):
                 self._set_state(ShuttingDownState(next_state=ErroredState(state.training_failed_error)))
@@ -170,11 +172,6 @@ class _Controller(TrainController):
             error = ControllerError(WorkerGroupStartupTimeoutError(self._scaling_policy.scaling_config.min_workers))
             result.next_state = ShuttingDownState(next_state=ErroredState(error))
         return result
-
-    def _iteration(self, state: Any, next_state: Any) -> TrainControllerLoopIterationResult:
-        return TrainControllerLoopIterationResult(
-            run_attempt_id=self._get_run_attempt_id(), previous_state=state, next_state=next_state
-        )
 
     async def _saved_before_resize(self) -> bool:
         """Have the workers write a checkpoint, so that nothing is lost; return False if they end meanwhile."""

@@ -85,9 +85,12 @@ def age_text(seconds: float) -> str:
 
 def duration_text(seconds: float) -> str:
     """Return how long something took: ``3.2 s``, ``4:05``, ``1:02:03``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    return f"{seconds:.1f} s" if seconds < 60 else clock(round(seconds))
+
+
+def clock(seconds: float) -> str:
+    """Return a time as ``1:23`` or ``1:02:03``."""
+    minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 

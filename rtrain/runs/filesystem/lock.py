@@ -16,7 +16,7 @@ from typing import IO
 from rtrain.errors import RunInUseError
 from rtrain.runs.filesystem.plain_files import open_inside
 
-FILE_NAME = ".lock"
+LOCK = ".lock"
 LENGTH = 200
 """Characters that are read of what a lock says."""
 NUM_TRIES, PROBE_SECONDS = 5, 0.01
@@ -48,7 +48,7 @@ class Lock:
         Raises:
             RunInUseError: Another process has locked it meanwhile.
         """
-        if not is_in_place(self._file.fileno(), self._run_dir / FILE_NAME):
+        if not is_in_place(self._file.fileno(), self._run_dir / LOCK):
             self._run_dir.mkdir(parents=True, exist_ok=True)
             self._file, moved = _acquire(self._run_dir), self._file
             moved.close()
@@ -77,7 +77,7 @@ def locked(run_dir: Path) -> Iterator[Lock]:
 def is_locked(run_dir: Path) -> bool:
     """Tell whether a process of this machine, or of one that shares its locks, writes the run directory now."""
     try:
-        with open_inside(run_dir, FILE_NAME) as file:
+        with open_inside(run_dir, LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -90,7 +90,7 @@ def holder(run_dir: Path) -> tuple[int, str] | None:
     """Return the process that holds the lock of a run directory, and its host; None if none does, or it is unknown."""
     if not is_locked(run_dir):
         return None
-    with open_inside(run_dir, FILE_NAME, "r", encoding="utf-8", errors="replace") as file:
+    with open_inside(run_dir, LOCK, "r", encoding="utf-8", errors="replace") as file:
         found = _HOLDER.fullmatch(file.read(LENGTH).strip())
     return None if found is None else (int(found[1]), found[2])
 
@@ -105,12 +105,12 @@ def is_in_place(descriptor: int, path: Path) -> bool:
 
 def _acquire(run_dir: Path) -> IO[str]:
     """Return the locked file."""
-    file = open_inside(run_dir, FILE_NAME, "a+", encoding="utf-8", errors="replace")
+    file = open_inside(run_dir, LOCK, "a+", encoding="utf-8", errors="replace")
     _FILES.add(file)
     try:
         _lock(file)
-        if not is_in_place(file.fileno(), run_dir / FILE_NAME):
-            raise FileNotFoundError(f"{run_dir / FILE_NAME} was removed while it was being locked.")
+        if not is_in_place(file.fileno(), run_dir / LOCK):
+            raise FileNotFoundError(f"{run_dir / LOCK} was removed while it was being locked.")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}\n")
         file.flush()

@@ -14,8 +14,7 @@ from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.filesystem.leftovers import clear_leftovers
-from rtrain.runs.filesystem.lock import FILE_NAME as LOCK
-from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.filesystem.lock import LOCK, locked
 from rtrain.runs.filesystem.plain_files import check_kind, check_run_dir, read_text
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.schemas import schemas

@@ -10,7 +10,7 @@ import pytest
 from rtrain.errors import RunInUseError
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem import lock as lock_module
-from rtrain.runs.filesystem.lock import FILE_NAME, is_locked, locked
+from rtrain.runs.filesystem.lock import LOCK, is_locked, locked
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.recorder import Recorder
@@ -89,7 +89,7 @@ def test_a_run_holds_the_lock_of_the_directory_that_it_writes(recording, tmp_pat
             path.rmdir() if path.is_dir() else path.unlink()
         recorder.run_dir.rmdir()
     else:
-        (recorder.run_dir / FILE_NAME).unlink()
+        (recorder.run_dir / LOCK).unlink()
     recorder.write()
     assert is_locked(recorder.run_dir)
     assert not (tmp_path / "moved").exists() or not is_locked(tmp_path / "moved")
@@ -106,7 +106,7 @@ def test_a_run_whose_directory_another_process_has_taken_ends_and_writes_nothing
         recorder.run_dir.rename(tmp_path / "moved")
         recorder.run_dir.mkdir()
     else:
-        (recorder.run_dir / FILE_NAME).unlink()
+        (recorder.run_dir / LOCK).unlink()
     with locked(recorder.run_dir):
         before = contents(recorder.run_dir)
         for write in (recorder.write, recorder.close):

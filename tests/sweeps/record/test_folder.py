@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from rtrain.errors import RunInUseError
-from rtrain.runs.filesystem.lock import FILE_NAME as LOCK
-from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.filesystem.lock import LOCK, locked
 from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.sweep_record import FILE_NAME as RECORD
 

@@ -91,17 +91,15 @@ BY_STEP_OF_ROWS = replace(
     keys=("trainer.eval_every_steps", *OF_STEPS),
     of_rows=True,
 )
-SAVED_BY_EPOCH = Need(
+SAVED_BY_EPOCH = replace(
+    BY_EPOCH,
     met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_epochs, way.trainer.max_epochs),
-    otherwise="the run ends before that many epochs",
     instead="Write checkpoints more often, or none by epoch: run.checkpoint.every_epochs=null",
-    keys=("trainer.max_epochs",),
 )
-SAVED_BY_STEP = Need(
+SAVED_BY_STEP = replace(
+    BY_STEP,
     met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_steps, way.trainer.max_steps),
-    otherwise="the run ends before that many steps",
     instead="Write checkpoints more often, or none by step: run.checkpoint.every_steps=null",
-    keys=("trainer.max_steps",),
 )
 SAVED_BY_STEP_OF_ROWS = replace(
     SAVED_BY_STEP,
@@ -109,12 +107,11 @@ SAVED_BY_STEP_OF_ROWS = replace(
     keys=("run.checkpoint.every_steps", *OF_STEPS),
     of_rows=True,
 )
-LOGGED_BY_STEP = Need(
+LOGGED_BY_STEP = replace(
+    BY_STEP_OF_ROWS,
     met=lambda way: not _comes_too_late(way.conf.run.log_every_steps, most_steps(way)),
-    otherwise="the run ends before that many steps",
     instead="Log more often",
     keys=("run.log_every_steps", *OF_STEPS),
-    of_rows=True,
 )
 EARLIER = Need(
     met=lambda way: way.info is None or not _ends_by_epochs(way),
@@ -124,13 +121,12 @@ EARLIER = Need(
     of_rows=True,
     documented=True,
 )
-SOONER = Need(
+SOONER = replace(
+    EARLIER,
     met=lambda way: way.info is None or not _ends_by_steps(way),
     otherwise="trainer.max_steps ends the run earlier",
     instead="Set more steps, or remove the limit: trainer.max_steps=null",
     keys=("trainer.max_epochs", *OF_STEPS),
-    of_rows=True,
-    documented=True,
 )
 ENDED_BY_RUN = Need(
     met=lambda way: not _comes_too_late(way.trainer.max_seconds, way.conf.run.stop.max_seconds),
