@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from rtrain.datasets.tables.categories import (
     MANY_ROWS,
     is_declared,
+    is_nested,
     is_number,
     is_text,
     mostly_numbers,
     numbers_but_for,
 )
-from rtrain.datasets.tables.column_types import is_nested, is_numeric
+from rtrain.datasets.tables.column_types import is_numeric
 from rtrain.datasets.tables.spellings import is_mark
 from rtrain.errors import DatasetError
 from rtrain.first_config.dates import are_dates

@@ -27,6 +27,18 @@ def frame():
 
 def images():
     return {"image": np.zeros((3, 2, 2)), "size": np.arange(3)}
+
+
+def twice():
+    return pd.concat([frame(), frame()[["size"]]], axis=1)
+
+
+def mixture():
+    return {"size": np.array([1, "x", 2], object)}
+
+
+def ragged():
+    return {"image": np.zeros((3, 2, 2)), "size": np.arange(4)}
 """
 
 
@@ -153,6 +165,20 @@ def test_arrays_of_a_function_keep_their_names_and_shapes(project):
     dataset = loaded("python", function="whole_functions:images")
     assert dataset.info.own_columns == {"image": "float64 [2, 2]", "size": "int64 []"}
     assert next(dataset.splits["train"].own_rows(0, 1))["image"].shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("twice", "there are 2 columns 'size'"),
+        ("mixture", "column 'size' contains values of different types"),
+        ("ragged", "the columns differ in length"),
+    ],
+)
+def test_columns_of_a_function_that_can_not_be_read_are_named(project, function, message):
+    make_python(project)
+    with pytest.raises(DatasetError, match=message):
+        loaded("python", function=f"whole_functions:{function}")
 
 
 def test_a_split_of_several_is_named(tmp_path):

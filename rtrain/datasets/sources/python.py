@@ -94,13 +94,13 @@ class Python(Source):
         """Call the function and take all columns of what it returns."""
         import numpy as np
 
+        from rtrain.datasets.tables.frames import arrays_by_name
         from rtrain.datasets.whole.load import load_columns, load_table
 
         found = _call(conf, self.builder)
         if isinstance(found, Mapping):
-            columns = {str(name): np.asarray(values) for name, values in found.items()}
-            return load_columns("python", columns, conf, conf.function)
-        table = _table(found)
+            return load_columns("python", arrays_by_name(found, conf.function), conf, conf.function)
+        table = _table(found, conf)
         if table is not None:
             return load_table("python", table, conf, conf.function)
         pairs = _of_pairs(found, conf) if _is_listed(found) else None
@@ -203,7 +203,7 @@ def _taken(found: Any, conf: PythonConf) -> Arrays | pa.Table:
     """Return the rows of a split as arrays or as a table."""
     if isinstance(found, Mapping):
         return _of_mapping(found, conf)
-    table = _table(found)
+    table = _table(found, conf)
     if table is not None:
         return table
     if _is_listed(found):
@@ -212,49 +212,59 @@ def _taken(found: Any, conf: PythonConf) -> Arrays | pa.Table:
 
 
 def _is_listed(found: Any) -> bool:
-    return hasattr(found, "__getitem__") and hasattr(found, "__len__")
+    """Return whether this is a list of rows, or a dataset like torch's, and no column or array."""
+    return hasattr(found, "__getitem__") and hasattr(found, "__len__") and not hasattr(found, "ndim")
 
 
 def _unknown(found: Any, conf: FunctionConf) -> DatasetError:
+    from rtrain.datasets.tables.frames import is_sparse
+
+    if is_sparse(found):
+        message = f"{conf.function} returns a sparse matrix ({type(found).__name__})."
+        return DatasetError(message, "Return it dense, with the targets: {x: matrix.toarray(), y: ...}")
     return DatasetError(
         f"{conf.function} returns a {type(found).__name__}.", f"Return {ACCEPTED}; or one for each split."
     )
 
 
-def _table(found: Any) -> pa.Table | None:
+def _table(found: Any, conf: FunctionConf) -> pa.Table | None:
     """Return a frame or a Ray Dataset as a table; None for anything else."""
     import pyarrow as pa
+
+    from rtrain.datasets.tables.frames import table_of_pandas, table_of_polars
 
     if isinstance(found, pa.Table):
         return found
     if isinstance(found, pa.RecordBatchReader):
         return found.read_all()
     library = type(found).__module__.partition(".")[0]
-    if library == "pandas":
-        return pa.Table.from_pandas(found, preserve_index=False)
-    if library == "polars":
-        return getattr(found, "collect", lambda: found)().to_arrow()
+    if library == "pandas" and _has_columns(found):
+        return table_of_pandas(found, conf.function)
+    if library == "polars" and _has_columns(found):
+        return table_of_polars(found, conf.function)
     if hasattr(found, "iter_batches"):
         return pa.concat_tables(found.iter_batches(batch_size=None, batch_format="pyarrow"))
     return None
 
 
+def _has_columns(found: Any) -> bool:
+    """Return whether this is a frame, lazy ones included, whose columns are not looked at."""
+    return hasattr(type(found), "columns")
+
+
 def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table:
     import numpy as np
-    import pyarrow as pa
 
     from rtrain.datasets.arrays.load import Arrays
+    from rtrain.datasets.tables.frames import arrays_by_name, table_of_arrays
 
-    arrays = {str(name): np.asarray(values) for name, values in found.items()}
+    arrays = arrays_by_name(found, conf.function)
     if "x" in arrays and arrays["x"].ndim > 1:
         more = {name: arrays[name] for name in OPTIONAL if name in arrays}
         if "group" in more:
             more["group"] = np.unique(more["group"], return_inverse=True)[1]
         return Arrays(where=conf.function, x=arrays["x"], y=arrays.get(conf.label), more=more)
-    try:
-        return pa.table({name: pa.array(values) for name, values in arrays.items()})
-    except (pa.ArrowException, TypeError) as error:
-        raise DatasetError(f"{conf.function}: its arrays can't form a table: {error}", f"Return {ACCEPTED}.") from error
+    return table_of_arrays(arrays, conf.function)
 
 
 def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:

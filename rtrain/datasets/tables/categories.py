@@ -49,7 +49,14 @@ def is_fraction(kind: pa.DataType) -> bool:
 
 def is_declared(kind: pa.DataType) -> bool:
     """Return whether a column of this type is a category by itself: a dictionary of texts or whole numbers."""
-    return bool(pa.types.is_dictionary(kind)) and not is_fraction(kind.value_type)
+    return bool(pa.types.is_dictionary(kind)) and not is_fraction(kind.value_type) and not is_nested(kind)
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Return whether the values of a column are lists or have fields, those of dictionaries and extensions included."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_nested(getattr(kind, "storage_type", kind)))
 
 
 class CategoryScan:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from rtrain.datasets.conf import ColumnsConf
-from rtrain.datasets.tables.categories import is_declared, is_text
+from rtrain.datasets.tables.categories import is_declared, is_nested, is_text
 from rtrain.datasets.tables.preprocessing import taken_columns
 from rtrain.errors import DatasetError
 
@@ -80,11 +80,6 @@ def _kind_of(kind: pa.DataType) -> str:
     if pa.types.is_temporal(kind):
         return f"a time ({kind})"
     return f"of type {kind}"
-
-
-def is_nested(kind: pa.DataType) -> bool:
-    """Return whether the values of a column are lists or have fields, extension types included."""
-    return bool(pa.types.is_nested(getattr(kind, "storage_type", kind)))
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

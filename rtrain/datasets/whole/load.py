@@ -15,6 +15,7 @@ from rtrain.datasets.in_memory import fingerprint
 from rtrain.datasets.memory import MemoryChoice, always_resident, choose_memory
 from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.casts import cast_table
+from rtrain.datasets.tables.frames import check_lengths, table_of_arrays
 from rtrain.datasets.tables.spec import TableFormat, check_columns, check_has
 from rtrain.datasets.whole.conf import WholeConf, WholeFilesConf
 from rtrain.datasets.whole.splits import FilePiece, FileTable, HeldTable
@@ -55,8 +56,8 @@ def load_table(name: str, table: pa.Table, conf: WholeConf, where: str) -> Datas
     Raises:
         DatasetError: A column is missing or can't be cast; names it.
     """
+    check_columns(table.schema.names if conf.columns is None else conf.columns, table.schema, where, "columns")
     if conf.columns is not None:
-        check_columns(conf.columns, table.schema, where, "columns")
         table = table.select(conf.columns)
     _check_typed(conf, table.schema, where)
     table = cast_table(table, conf.dtypes or {}, where)
@@ -67,10 +68,8 @@ def load_table(name: str, table: pa.Table, conf: WholeConf, where: str) -> Datas
 def load_columns(name: str, columns: Columns, conf: WholeConf, where: str) -> Dataset:
     """Return rows in arrays by column, of any shapes, as the split ``train``; see ``load_table``."""
     if all(values.ndim == 1 for values in columns.values()):
-        return load_table(name, pa.table({key: pa.array(values) for key, values in columns.items()}), conf, where)
-    lengths = {key: len(values) for key, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise DatasetError(f"{where}: the columns differ in length: {lengths}.")
+        return load_table(name, table_of_arrays(columns, where), conf, where)
+    check_lengths(columns, where)
     if conf.dtypes:
         raise DatasetError("dataset.dtypes has no effect on arrays.", "Cast them where they are created.")
     missing = [key for key in conf.columns or () if key not in columns]

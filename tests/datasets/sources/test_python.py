@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import scipy.sparse
 import torch
 
 def columns(rows=20, first=0):
@@ -39,6 +40,12 @@ def ragged(): return [(np.zeros(i + 1), 0) for i in range(3)]
 def texts(): return pd.DataFrame({"words": [f"row {i}" for i in range(20)], "y": ["even", "odd"] * 10})
 def unlabelled(): return {"x": np.array([[3, 1.5]])}
 def three(): return {"train": pd.DataFrame({"words": ["new"]}), "test": pd.DataFrame({"words": ["one", "two"]})}
+def twice(): return pd.concat([pandas(), pandas()[["a"]]], axis=1)
+def mixture(): return pandas().assign(a=[1, "x"] * 10)
+def nested(): return pandas().assign(a=pd.Categorical([(1, 2)] * 20))
+def cut(): return pandas().assign(a=pd.cut(np.arange(20), 2))
+def sparse(): return scipy.sparse.csr_matrix(np.eye(20))
+def series(): return pandas()["a"]
 def number(): return 3
 def broken(): return 1 / 0
 def ending(): raise SystemExit(3)
@@ -80,6 +87,10 @@ def test_arrays_and_torch_datasets(load, module):
     assert load("python", function=f"{module}:queries").info.task == "ranking"
 
 
+def test_intervals_are_categories(load, module):
+    assert load("python", function=f"{module}:cut").info.categories == {"a": ("(-0.019, 9.5]", "(9.5, 19.0]")}
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -89,6 +100,11 @@ def test_arrays_and_torch_datasets(load, module):
         ("ending", r"ended the process: exit\(3\)\s+--> .*my_rows_of_a_test.py:\d+"),
         ("broken", r"failed: ZeroDivisionError: division by zero\s+--> .*my_rows_of_a_test.py:\d+"),
         ("ragged", "rows differ in shape"),
+        ("twice", "there are 2 columns 'a'"),
+        ("mixture", "column 'a' contains values of different types: int, str"),
+        ("nested", "'a' is nested"),
+        ("sparse", "returns a sparse matrix"),
+        ("series", "returns a Series"),
         ("mixed", "some splits are tables and others are arrays"),
     ],
 )
