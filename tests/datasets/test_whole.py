@@ -37,6 +37,10 @@ def mixture():
     return {"size": np.array([1, "x", 2], object)}
 
 
+def splits():
+    return {"train": frame(), "test": frame()}
+
+
 def ragged():
     return {"image": np.zeros((3, 2, 2)), "size": np.arange(4)}
 """
@@ -172,6 +176,7 @@ def test_arrays_of_a_function_keep_their_names_and_shapes(project):
     [
         ("twice", "there are 2 columns 'size'"),
         ("mixture", "column 'size' contains values of different types"),
+        ("splits", "returns rows by split"),
         ("ragged", "the columns differ in length"),
     ],
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.did_you_mean import there_are
 from rtrain.config.targets.builder import Builder
 from rtrain.config.value_types.texts import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ARRAY_TASKS, ColumnsConf
-from rtrain.datasets.splitting.left_out import to_read
+from rtrain.datasets.splitting.left_out import SPLITS, to_read
 from rtrain.datasets.whole.conf import WholeConf
 from rtrain.datasets.without_effect import check_task
 from rtrain.errors import DatasetError, RtrainError
@@ -27,6 +28,8 @@ TEXT_TASKS = ("token-classification", "language-modeling")
 TEXTS = ("auto", "classification", "regression", *TEXT_TASKS)
 """What can be learned from texts."""
 OPTIONAL = ("weight", "group", "base_margin")
+OF_BATCHES = ("iter_batches", "read_all")
+"""Methods of a Ray Dataset, and of a reader of Arrow."""
 ACCEPTED = "a pandas or polars frame, an Arrow table, a Ray Dataset, a torch dataset of (x, y), or {x: ..., y: ...}"
 
 
@@ -98,6 +101,10 @@ class Python(Source):
         from rtrain.datasets.whole.load import load_columns, load_table
 
         found = _call(conf, self.builder)
+        if _is_by_split(found):
+            message = f"{conf.function} returns rows by split, and each of datasets is one table: {', '.join(found)}."
+            hint = "Return the rows of one split, chosen by an argument: 'dataset.arguments={split: train}'"
+            raise DatasetError(message, hint)
         if isinstance(found, Mapping):
             return load_columns("python", arrays_by_name(found, conf.function), conf, conf.function)
         table = _table(found, conf)
@@ -133,7 +140,8 @@ def _by_split(conf: PythonConf, builder: Builder) -> tuple[dict[str, pa.Table], 
     from rtrain.datasets.arrays.load import Arrays
 
     found = _call(conf, builder)
-    taken = {split: _taken(part, conf) for split, part in (found if _is_by_split(found) else {"train": found}).items()}
+    parts = _checked_splits(found, conf) if _is_by_split(found) else {"train": found}
+    taken = {split: _taken(part, conf) for split, part in parts.items()}
     arrays = {split: part for split, part in taken.items() if isinstance(part, Arrays)}
     tables = {split: part for split, part in taken.items() if not isinstance(part, Arrays)}
     if tables and arrays:
@@ -166,7 +174,31 @@ def _call(conf: FunctionConf, builder: Builder) -> Any:
 
 
 def _is_by_split(found: Any) -> bool:
-    return isinstance(found, Mapping) and "train" in found and set(found) <= {"train", "val", "test"}
+    """Return whether this holds the rows of splits, by whatever name, and not columns."""
+    if not isinstance(found, Mapping) or not found or "x" in found:
+        return False
+    return ("train" in found and set(found) <= set(SPLITS)) or any(map(_holds_rows, found.values()))
+
+
+def _holds_rows(found: Any) -> bool:
+    """Return whether this can only be the rows of a split: a column is a list, an array or a series."""
+    if isinstance(found, Mapping) or _has_columns(found) or any(hasattr(found, one) for one in OF_BATCHES):
+        return True
+    return _is_listed(found) and not (isinstance(found, Sequence) or hasattr(found, "__array__"))
+
+
+def _checked_splits(found: Mapping[Any, Any], conf: FunctionConf) -> Mapping[str, Any]:
+    """Return the rows of splits, all of which rtrain knows."""
+    from rtrain.datasets.files import SPLIT_NAMES
+
+    unknown = [str(split) for split in found if split not in SPLITS]
+    if unknown:
+        meant = SPLIT_NAMES.get(unknown[0])
+        hint = f"Call it '{meant}'." if meant else there_are(SPLITS)
+        raise DatasetError(f"{conf.function} returns '{unknown[0]}', and there is no split '{unknown[0]}'.", hint)
+    if "train" not in found:
+        raise DatasetError(f"{conf.function} returns no split 'train'; it returns {', '.join(found)}.")
+    return found
 
 
 def _text_conf(conf: PythonConf) -> TextConf:

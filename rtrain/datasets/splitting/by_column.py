@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from rtrain.datasets.base import Columns, take
 from rtrain.datasets.conf import SharesConf, TableSplitConf
 from rtrain.datasets.files import SPLIT_NAMES
+from rtrain.datasets.splitting.left_out import SPLITS
 from rtrain.datasets.splitting.row_hash import row_hashes, texts_of, value_hashes
-from rtrain.datasets.splitting.shares import KEY, NAMED, SPLITS, TIME, limited, split_parts
+from rtrain.datasets.splitting.shares import KEY, NAMED, TIME, limited, split_parts
 from rtrain.datasets.tables.categories import is_text
 from rtrain.errors import DatasetError
 

@@ -9,6 +9,8 @@ from typing import TypeVar
 from rtrain.datasets.conf import SplitConf
 from rtrain.errors import DatasetError
 
+SPLITS = ("train", "val", "test")
+
 T = TypeVar("T")
 R = TypeVar("R")
 

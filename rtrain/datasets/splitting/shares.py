@@ -10,11 +10,11 @@ from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.base import Columns, num_rows_of, take
 from rtrain.datasets.checked_columns import check_parts
 from rtrain.datasets.conf import SharesConf, SplitConf
+from rtrain.datasets.splitting.left_out import SPLITS
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import DatasetError
 
 DEFAULT_TEST_SHARE = 0.2
-SPLITS = ("train", "val", "test")
 
 KEY, TIME, NAMED, ROW = "split_key", "split_time", "split_named", "split_row"
 """Columns of rows that are still to be split: a name of the row, (rows,) uint64; its time, (rows,) float64; and the

@@ -46,6 +46,8 @@ def nested(): return pandas().assign(a=pd.Categorical([(1, 2)] * 20))
 def cut(): return pandas().assign(a=pd.cut(np.arange(20), 2))
 def sparse(): return scipy.sparse.csr_matrix(np.eye(20))
 def series(): return pandas()["a"]
+def named(kind, names): return {name: globals()[kind]() for name in names}
+def features(): return {"train": np.arange(20), "test": np.arange(20), "validation": np.arange(20), "y": columns()["y"]}
 def number(): return 3
 def broken(): return 1 / 0
 def ending(): raise SystemExit(3)
@@ -60,6 +62,25 @@ def module(tmp_path, monkeypatch):
     use_project_root(tmp_path)
     yield "my_rows_of_a_test"
     sys.modules.pop("my_rows_of_a_test", None)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "arrow", "reader", "pairs", "columns", "arrays"])
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["train", "validation"], "'validation', and there is no split 'validation'.\nCall it 'val'"),
+        (["train", "holdout"], "there is no split 'holdout'.\navailable: train, val, test"),
+        (["test", "val"], "returns no split 'train'"),
+    ],
+)
+def test_splits_of_other_names_are_named(load, module, kind, names, message):
+    with pytest.raises(DatasetError, match=message):
+        load("python", function=f"{module}:named", arguments={"kind": kind, "names": names})
+
+
+def test_columns_may_be_called_as_splits_are(load, module):
+    found = load("python", function=f"{module}:features", split={"test": 0})
+    assert found.info.feature_names == ("train", "test", "validation")
 
 
 @pytest.mark.parametrize("function", ["mapping", "pandas", "polars", "lazy", "arrow", "reader"])
