@@ -9,7 +9,8 @@ from typing import Any, overload
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 from rtrain.history.choosing import ordered
-from rtrain.history.listing import chosen_rows
+from rtrain.history.listing import listed_rows
+from rtrain.history.query.where import matching
 from rtrain.history.rows import Row
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
@@ -72,5 +73,6 @@ def runs(*folders: str | Path, where: str | None = None, sort: str | None = None
     """
     if urls := [str(one) for one in folders if is_url(str(one))]:
         raise ConfigError(f"{urls[0]} is in a store: runs are read from folders.", to_try("rtrain runs fetch URL"))
-    rows = ordered(chosen_rows(folders, where, trials=True), sort)
+    among = listed_rows(folders, where, trials=True)
+    rows = ordered(matching(among, where), sort, among)
     return Runs([row for row in rows if row.kind != "sweep" and row.status != Status.DAMAGED])

@@ -37,11 +37,12 @@ class Goal:
         return value if isinstance(value, int | float) else None
 
 
-def find_goal(rows: Sequence[Row], metric: str | None = None, mode: str | None = None) -> Goal:
+def find_goal(rows: Sequence[Row], among: Sequence[Row], metric: str | None = None, mode: str | None = None) -> Goal:
     """Return what to choose the best run by.
 
     Args:
         rows: The runs.
+        among: All that they were chosen from, which know the names of metrics.
         metric: Its name; None: the one that all runs monitor.
         mode: ``min`` or ``max``; None: what is known of the metric.
 
@@ -59,7 +60,7 @@ def find_goal(rows: Sequence[Row], metric: str | None = None, mode: str | None =
         return Goal("best", monitor, mode or own)
     if (same := [one for one in monitored if one[0] == metric]) and mode in (None, same[0][1]) and len(same) == 1:
         return Goal("best", metric, same[0][1], f"metrics.{metric}")
-    field = Fields(rows).find(metric)
+    field = Fields(among, rows).find(metric)
     return Goal(field, short(field).removeprefix("metrics."), mode or _direction(field))
 
 
@@ -83,7 +84,7 @@ def _own_value(row: Row, goal: Goal) -> float | None:
     return None if row.kind == "sweep" else goal.value(row)
 
 
-def ordered(rows: Sequence[Row], by: str | None) -> list[Row]:
+def ordered(rows: Sequence[Row], by: str | None, among: Sequence[Row]) -> list[Row]:
     """Return the rows in the order of a field, rows without it last; with ``-`` before its name the largest first.
 
     Best values of different metrics don't compare: ``best`` keeps those of a metric together.
@@ -91,13 +92,14 @@ def ordered(rows: Sequence[Row], by: str | None) -> list[Row]:
     Args:
         rows: The newest first, which is their order if ``by`` is None.
         by: The name of a field.
+        among: All rows that they were chosen from, which know the names of fields.
 
     Raises:
         ConfigError: There is no such field.
     """
     if by is None:
         return list(rows)
-    name = Fields(rows).find(by.lstrip("-"))
+    name = Fields(among, rows).find(by.lstrip("-"))
     known = [row for row in rows if row.get(name) is not None]
     known.sort(key=lambda row: _sortable(row.get(name)), reverse=by.startswith("-"))
     if name == "best":

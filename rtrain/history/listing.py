@@ -12,7 +12,16 @@ from rtrain.storage.stores import is_url, shown_url
 
 
 def chosen_rows(folders: Sequence[str | Path] = (), where: str | None = None, *, trials: bool = False) -> list[Row]:
-    """Return runs and sweeps, the newest first.
+    """Return the runs and sweeps of ``listed_rows`` that fulfil ``where``, the newest first.
+
+    Raises:
+        ConfigError: A folder does not exist, or the expression is wrong.
+    """
+    return matching(listed_rows(folders, where, trials=trials), where)
+
+
+def listed_rows(folders: Sequence[str | Path] = (), where: str | None = None, *, trials: bool = False) -> list[Row]:
+    """Return the runs and sweeps that ``where`` is asked of, the newest first; they know all names of fields.
 
     Args:
         folders: Where to look; none: where the project has its runs.
@@ -21,10 +30,10 @@ def chosen_rows(folders: Sequence[str | Path] = (), where: str | None = None, *,
             folder is that of a sweep; else their sweep stands for them.
 
     Raises:
-        ConfigError: A folder does not exist, or the expression is wrong.
+        ConfigError: A folder does not exist.
     """
     rows = list_rows(folders)
     named = {shown_url(str(one)).rstrip("/") if is_url(str(one)) else str(Path(one).absolute()) for one in folders}
     is_one_sweep = any(row.kind == "sweep" and row.place in named for row in rows)
     are_trials_shown = trials or bool(where) or is_one_sweep
-    return matching([row for row in rows if are_trials_shown or row.kind != "trial"], where)
+    return [row for row in rows if are_trials_shown or row.kind != "trial"]

@@ -167,7 +167,7 @@ def _first(word: str, name: str | None, rows: Sequence[Row]) -> Row:
 
 def _goal(rows: Sequence[Row], name: str | None) -> Goal:
     try:
-        return find_goal(rows)
+        return find_goal(rows, rows)
     except ConfigError as error:
         names = dict.fromkeys(row.name for row in rows if row.get("best") is not None)
         several = name is None and len(names) > 1

@@ -150,8 +150,8 @@ def test_lists_reports_and_comparisons_of_runs(evil_run, tmp_path, capsys):
     other = make_run(tmp_path, "honest", "0a1c")
     rows = [read_row(evil_run), read_row(other)]
     for lines in (
-        table_lines(rows, None, 4000),
-        table_lines(rows, "name,note,tags", 4000),
+        table_lines(rows, None, 4000, rows),
+        table_lines(rows, "name,note,tags", 4000, rows),
         run_report(rows[0], 4000),
         comparison_lines(Comparison(rows), [EVIL], 4000),
     ):

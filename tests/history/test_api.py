@@ -30,6 +30,12 @@ def test_runs_are_run_objects_in_the_order_asked_for(project):
         rtrain.runs(where="nonsense ==")
 
 
+def test_runs_may_be_sorted_by_what_only_others_have(project):
+    make_run(project / "runs", short_id="00a1", config={"trainer": {"optimizer": {"lr": 0.1}}})
+    make_run(project / "runs", short_id="00a2", config={"trainer": {}}, seed=4)
+    assert len(rtrain.runs(where="seed == 4", sort="lr")) == 1
+
+
 def test_a_frame_holds_all_facts(project):
     make_sweep(project / "runs", rates=(0.1, 0.4))
     frame = rtrain.runs(sort="best").frame()

@@ -42,9 +42,11 @@ def ls(
     Config keys that differ between them are shown as far as they fit the terminal.
     """
     from rtrain.history.choosing import ordered
-    from rtrain.history.listing import chosen_rows
+    from rtrain.history.listing import listed_rows
+    from rtrain.history.query.where import matching
 
-    rows = ordered(chosen_rows(folders or (), where, trials=trials), sort)
+    among = listed_rows(folders or (), where, trials=trials)
+    rows = ordered(matching(among, where), sort, among)
     some = rows[: limit or None]
     if as_json:
         from rtrain.history.query.columns import as_data
@@ -55,7 +57,7 @@ def ls(
         from rtrain.displays.history.table import table_lines
         from rtrain.displays.history.texts import line_width, show
 
-        show(table_lines(some, columns, line_width()))
+        show(table_lines(some, columns, line_width(), among))
     else:
         say(_nothing(folders or (), where), err=True)
     if len(rows) > len(some):
@@ -88,20 +90,22 @@ def best(
     from rtrain.displays.history.table import table_lines
     from rtrain.displays.history.texts import line_width, show
     from rtrain.history.choosing import best_rows, find_goal
-    from rtrain.history.listing import chosen_rows
+    from rtrain.history.listing import listed_rows
+    from rtrain.history.query.where import matching
     from rtrain.storage.stores import is_url
 
-    rows = chosen_rows(folders or (), where, trials=True)
+    among = listed_rows(folders or (), where, trials=True)
+    rows = matching(among, where)
     if not rows:
         raise ConfigError(_nothing(folders or (), where))
-    goal = find_goal(rows, metric, None if mode is None else mode.value)
+    goal = find_goal(rows, among, metric, None if mode is None else mode.value)
     found = best_rows(rows, goal)
     if not found:
         say(f"no run has reported {goal.monitor}.", err=True)
         raise typer.Exit(1)
     others = [name for name in map(goal.fact, found[:limit]) if name not in (None, "best")]
     extra = f"+{others[0]}" if others else None
-    show(table_lines(found[:limit], extra, line_width()))
+    show(table_lines(found[:limit], extra, line_width(), among))
     say(f"\nbest: {found[0].place if is_url(found[0].place) else shown(found[0].path)}")
     check_written()
 

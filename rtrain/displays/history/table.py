@@ -40,25 +40,25 @@ class Column:
         return max(map(len, (self.title, *self.cells)))
 
 
-def table_lines(rows: Sequence[Row], columns: str | None, width: int) -> list[Text]:
+def table_lines(rows: Sequence[Row], columns: str | None, width: int, among: Sequence[Row]) -> list[Text]:
     """Return the table of some runs, a heading first.
 
     Args:
         rows: At least one, in their order.
         columns: Names of fields with commas between them; those after a leading ``+`` are added to the usual ones.
         width: Characters of a line; columns that were not asked for are left out where it is too narrow.
+        among: All rows that they were chosen from: a column that only others of them have is empty.
 
     Raises:
         ConfigError: One of the columns does not exist.
     """
     words = [one.strip() for one in (columns or "").split(",") if one.strip()]
     are_added = not words or words[0].startswith("+")
-    asked = _asked(rows, [one.lstrip("+") if are_added else one for one in words])
+    asked = _asked(rows, Fields(among, rows), [one.lstrip("+") if are_added else one for one in words])
     return _lines(_fitting(_with_asked([*_usual(rows), *_varied(rows)], asked), width) if are_added else asked)
 
 
-def _asked(rows: Sequence[Row], words: Sequence[str]) -> list[Column]:
-    fields = Fields(rows)
+def _asked(rows: Sequence[Row], fields: Fields, words: Sequence[str]) -> list[Column]:
     if late := [one for one in words if one.startswith("+")]:
         raise ConfigError(f"--columns: '{late[0]}' adds to the default columns: put it first.", to_try("-c +id,seed"))
     names = [fields.find(one) for one in words]

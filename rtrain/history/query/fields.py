@@ -58,11 +58,12 @@ class Fields:
 
     Args:
         rows: Any kind of rows.
+        shown: Those of them that are listed: a name that is ambiguous among all may be clear among these.
     """
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        shapes = {id(row.names): row.names for row in rows}  # thousands of rows share a few
-        names = {name for shape in shapes.values() for name in shape}
+    def __init__(self, rows: Iterable[Row], shown: Iterable[Row] = ()) -> None:
+        names = _names(rows)
+        self._shown = _names(shown)
         self._names = {one for one in names if one.partition(".")[0] in GROUPS and "." in one}
         self.is_empty = not names
 
@@ -83,8 +84,9 @@ class Fields:
         if whole or self.is_empty:
             return (whole or [name])[0]
         ends = sorted(one for one in self._names if one.endswith((f".{name}", f"/{name}")))
-        if len(ends) == 1:
-            return ends[0]
+        for clear in (ends, [one for one in ends if one in self._shown]):
+            if len(clear) == 1:
+                return clear[0]
         if ends:
             raise ConfigError(f"'{name}' is ambiguous: it matches several fields.", did_you_mean(*map(short, ends)))
         raise ConfigError(f"there is no field '{name}'.", self._hint(name))
@@ -96,6 +98,11 @@ class Fields:
         lines = [] if near is None else [did_you_mean(near)]
         metrics = [one for one in shorts if one.startswith("metrics.")]
         return "\n".join([*lines, *listing("available: ", [*OWN, *metrics, "and each key of the config"])])
+
+
+def _names(rows: Iterable[Row]) -> set[str]:
+    shapes = {id(row.names): row.names for row in rows}  # thousands of rows share a few
+    return {name for shape in shapes.values() for name in shape}
 
 
 def short(name: str) -> str:

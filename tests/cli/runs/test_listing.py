@@ -56,6 +56,37 @@ def test_a_column_that_is_asked_for_is_shown_once(columns, found, project, capsy
     assert capsys.readouterr().out.splitlines()[0].split() == found
 
 
+@pytest.fixture
+def mixed(project):
+    """A folder in which only one run has lr and reported accuracy."""
+    torch = {"trainer": {"type": "torch", "optimizer": {"lr": 0.1}}}
+    make_run(project / "more", short_id="00a1", config=torch)
+    make_run(project / "more", short_id="00a2", config={"trainer": {"type": "xgboost"}}, minutes=1)
+    return project / "more"
+
+
+@pytest.mark.parametrize("chosen", [["--where", "trainer == xgboost"], ["-n", "1"]])
+@pytest.mark.parametrize("words", [["-c", "id,lr"], ["-c", "+lr"], ["-c", "id", "-s", "lr"], ["-c", "id", "-s", "-lr"]])
+def test_names_of_fields_do_not_depend_on_which_runs_are_shown(chosen, words, mixed, capsys):
+    assert run(["runs", "ls", "more", *chosen, *words]) == 0
+    assert run(["runs", "ls", "more", *chosen, *[one.replace("lr", "lrr") for one in words]]) == 2
+    assert "there is no field 'lrr'" in capsys.readouterr().err
+
+
+def test_a_name_that_is_ambiguous_in_the_folder_may_be_clear_among_the_runs_shown(project, capsys):
+    for number, trainer in enumerate(({"type": "jax", "a": {"decay": 0.2}}, {"type": "torch", "b": {"decay": 0.3}})):
+        make_run(project / "more", short_id=f"00a{number}", config={"trainer": trainer})
+    assert run(["runs", "ls", "more", "-c", "id,decay"]) == 2
+    assert "ambiguous" in capsys.readouterr().err
+    assert run(["runs", "ls", "more", "-w", "trainer == jax", "-c", "id,decay"]) == 0
+    assert capsys.readouterr().out.split() == ["id", "decay", "00a0", "0.2"]
+
+
+def test_the_best_by_what_only_other_runs_have(mixed, capsys):
+    assert run(["runs", "best", "more", "-w", "trainer == xgboost", "-m", "lr", "--mode", "min"]) == 1
+    assert "no run has reported trainer.optimizer.lr" in capsys.readouterr().err
+
+
 def test_a_column_that_is_added_after_others_leads_to_the_sign_in_front(capsys):
     assert run(["runs", "ls", "-c", "id,+seed"]) == 2
     assert "-c +id,seed" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from rtrain.history.index import list_rows
 
 def lines_of(root, columns=None, width=80):
     rows = [row for row in list_rows([root]) if row.kind != "trial"]
-    return [str(line) for line in table_lines(rows, columns, width)]
+    return [str(line) for line in table_lines(rows, columns, width, rows)]
 
 
 @pytest.fixture
