@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import isfunction
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
-from rtrain.config.did_you_mean import alike, nearest_or_all
+from rtrain.callback_methods import is_never_called, meant_methods, own_methods, public_methods, takes
+from rtrain.config.did_you_mean import did_you_mean, there_are
 from rtrain.config.targets.suspended import why_suspended
 from rtrain.errors import ConfigError
 from rtrain.loggers.base import LoggedRun, Outcome
@@ -75,7 +76,8 @@ class Callback:
 def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: type, on_error: Any) -> None:
     """Refuse a callback whose ``on_error`` is unknown, or with a method whose lines would never run.
 
-    That is one whose name is a misspelling of a called one, a generator, or an ``async def``.
+    That is one whose name is that of a called one in other words, a generator, or an ``async def``; and one that
+    doesn't take the arguments that it is called with.
 
     Args:
         where: Its key.
@@ -87,17 +89,17 @@ def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: ty
     if on_error not in ON_ERROR:
         what = f"{where}: {node['_target_']} has on_error={on_error!r}"
         raise ConfigError(f"{what}, not one of {', '.join(ON_ERROR)}.")
-    called = _public_methods(contract)
-    own = [name for base in kind.__mro__ if issubclass(base, contract) for name in _public_methods(base)]
-    for name in own:
-        if name not in called and (name.startswith("on_") or alike(name, called)):
+    called = public_methods(contract)
+    for name in own_methods(kind, contract):
+        if name not in called and is_never_called(name, kind, contract):
+            meant = meant_methods(name, called)
             raise ConfigError(
                 f"{where}: nothing calls the method {name} of {node['_target_']}.",
-                f"{nearest_or_all(name, called)}\nA method for your own use begins with _.",
+                f"{did_you_mean(*meant) if meant else there_are(called)}\nA method for your own use begins with _.",
             )
         if name in called and (why := why_suspended(getattr(kind, name))):
             raise ConfigError(f"{where}: the method {name} of {node['_target_']} {why}: calling it does nothing.")
-
-
-def _public_methods(kind: type) -> list[str]:
-    return [name for name, value in vars(kind).items() if isfunction(value) and not name.startswith("_")]
+        if name in called and not takes(getattr(kind, name), getattr(contract, name)):
+            line = f"def {name}({', '.join(signature(getattr(contract, name)).parameters)}):"
+            message = f"{where}: the method {name} of {node['_target_']} doesn't take the arguments of its call."
+            raise ConfigError(message, f"Define it as {line}")

@@ -37,6 +37,7 @@ LAYERS = [
     {"tracking"},
     {"datasets", "cluster", "schedulers", "driver_log"},
     {"callbacks"},
+    {"callback_methods"},
     {"searches", "run_lines", "loggers"},
     {"plugins", "callers_view"},
     {"storage"},

@@ -70,6 +70,14 @@ class OnEvaluate(rtrain.Callback):
 
 class OnStart(rtrain.Callback):
     def on_start(self, run): ...
+
+
+class Finish(rtrain.Callback):
+    def finish(self, outcome): ...
+
+
+class NoEvent(rtrain.Callback):
+    def event(self): ...
 """
 RAISED = ["RuntimeError", "SystemExit", "KeyboardInterrupt"]
 WORD = "run.callbacks=[{_target_: watch.Watch}]"
@@ -201,6 +209,8 @@ def test_each_trial_has_its_own_callbacks():
         ("{_target_: watch.Checkpoints}", "did you mean: checkpoint"),
         ("{_target_: watch.OnEvaluate}", "did you mean: evaluated"),
         ("{_target_: watch.OnStart}", "did you mean: started"),
+        ("{_target_: watch.Finish}", "did you mean: ended"),
+        ("{_target_: watch.NoEvent}", "def event(self, event):"),
     ],
 )
 def test_what_is_no_callback_is_refused_before_anything_is_written(node, said, tmp_path):

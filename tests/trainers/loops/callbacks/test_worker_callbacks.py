@@ -212,7 +212,9 @@ WRONG = {
     "seen_on_workers.Watch, on_error: ignore": "fail, warn",
     "misspelt.EpochEnds": "did you mean: epoch_end",
     "misspelt.OnTrainBegin": "did you mean: train_begin",
-    "misspelt.OnFitStart": "available: train_begin, epoch_begin",
+    "misspelt.OnFitStart": "did you mean: train_begin",
+    "misspelt.EpochStart": "did you mean: epoch_begin",
+    "misspelt.NoBatch": "def step_end(self, training, batch):",
     "misspelt.Inherits": "nothing calls the method epoch_ends of misspelt.Inherits",
 }
 MISSPELT = """
@@ -226,6 +228,12 @@ class OnTrainBegin(rtrain.WorkerCallback):
 
 class OnFitStart(rtrain.WorkerCallback):
     def on_fit_start(self, training): ...
+
+class EpochStart(rtrain.WorkerCallback):
+    def epoch_start(self, training): ...
+
+class NoBatch(rtrain.WorkerCallback):
+    def step_end(self, training): ...
 
 class Inherits(EpochEnds):
     def epoch_end(self, training): ...
