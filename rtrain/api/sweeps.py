@@ -11,8 +11,7 @@ from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
 from rtrain.config.session import Session
-from rtrain.displays.notebook import sweep_display
-from rtrain.runs.observer import SilentObserver
+from rtrain.displays.notebook import WarningObserver, sweep_display
 from rtrain.schemas import schemas
 from rtrain.sweeps.sweep import run_sweep
 
@@ -49,7 +48,7 @@ def sweep(
         opened_call("sweep", config, overrides, short) as call,
         Session(call.source, call.words, schemas(), folder, call=call) as session,
     ):
-        record = run_sweep(session, sweep_display(quiet, call) or SilentObserver())
+        record = run_sweep(session, sweep_display(quiet, call) or WarningObserver(call))
     if record.by_ctrl_c:
         raise KeyboardInterrupt(f"the sweep was saved in {record.folder}; the same call resumes it")
     return SweepResult(record.folder)

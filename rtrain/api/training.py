@@ -17,7 +17,6 @@ from rtrain.displays.notebook import WarningObserver, run_display
 from rtrain.errors import ConfigError
 from rtrain.history.references import run_or_url
 from rtrain.process.interrupts import AT_ONCE, BY_CTRL_C
-from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.schemas import schemas
@@ -49,6 +48,10 @@ def fit(
         ConfigError: The config is wrong; nothing was started or written.
         TrainingError: Training failed; ``run`` and ``run_dir`` of the error are the run.
         KeyboardInterrupt: Ctrl-C ended the run, which was saved first and can be resumed.
+
+    Warns:
+        UserWarning: What the command line shows as a note: a callback that failed with ``on_error`` ``warn``, say. A
+            display shows it as a note instead.
     """
     folder = None if config_dir is None else os.fspath(config_dir)
     with (
@@ -57,7 +60,7 @@ def fit(
         opened_call("fit", config, overrides, short) as call,
         Session(call.source, call.words, schemas(), folder, call=call) as session,
     ):
-        run = fit_session(session, run_display(quiet, call) or SilentObserver())
+        run = fit_session(session, run_display(quiet, call) or WarningObserver(call))
     return _unless_interrupted(run)
 
 

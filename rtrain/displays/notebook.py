@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import deque
+from pathlib import Path
+from threading import get_ident
 
 from rtrain.config.calls.call import Call, in_python
 from rtrain.displays.run import PlainDisplay, PlainLines
+from rtrain.runs.manifest import Manifest
 from rtrain.runs.observer import Observer, SilentObserver
 from rtrain.sweeps.observer import SweepObserver
+from rtrain.sweeps.record.sweep_record import SweepRecord
 
 
 def run_display(quiet: bool | None, call: Call) -> Observer | None:
@@ -76,7 +81,9 @@ class _RunDisplay(_InPython, PlainDisplay):
 
 
 class WarningObserver(SilentObserver):
-    """Says only what the user should know, as warnings.
+    """Says only what the user should know, as warnings of the thread that called rtrain.
+
+    A warning may be an error (``python -W error``): in a thread of rtrain's, that would end the thread.
 
     Args:
         call: What it says has the form of this call.
@@ -84,7 +91,24 @@ class WarningObserver(SilentObserver):
 
     def __init__(self, call: Call) -> None:
         self._call = call
+        self._caller, self._late = get_ident(), deque[str]()
 
     def notice(self, text: str) -> None:
-        """Warn."""
-        warnings.warn(in_python(text, self._call) or "", stacklevel=2)
+        """Warn; in another thread than the caller's, when the run ends."""
+        if get_ident() == self._caller:
+            self._warn(text)
+        else:
+            self._late.append(text)
+
+    def ended(self, run_dir: Path, manifest: Manifest) -> None:
+        """Warn of what happened in other threads."""
+        while self._late:
+            self._warn(self._late.popleft())
+
+    def sweep_ended(self, record: SweepRecord) -> None:
+        """Warn of what happened in other threads."""
+        while self._late:
+            self._warn(self._late.popleft())
+
+    def _warn(self, text: str) -> None:
+        warnings.warn(in_python(text, self._call) or "", stacklevel=3)
