@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import opened_call
-from rtrain.config.calls.overrides import Overrides
+from rtrain.config.calls.overrides import Overrides, is_frame
 from rtrain.errors import ConfigError
 from rtrain.evaluation import measure
 from rtrain.history.references import find_model
@@ -113,7 +113,7 @@ def predict(
     with CallersView(os.fspath(place)), opened_call("predict", os.fspath(place), overrides, short) as call:
         if not isinstance(output, str | os.PathLike | None):
             raise ConfigError(
-                f"output must be a path or None, not {output!r}.",
+                f"output must be a path or None, not {'a table' if is_frame(output) else repr(output)}.",
                 "Name the overrides: rtrain.predict(run, overrides=...)",
             )
         found = find_model(call.place)

@@ -40,6 +40,9 @@ class TrialResult:
     path: Path
     """Its run directory."""
 
+    def __hash__(self) -> int:
+        return hash(self.path)
+
     @property
     def run(self) -> Run:
         """Its run.

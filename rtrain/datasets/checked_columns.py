@@ -73,6 +73,7 @@ def checked_columns(splits: Mapping[str, Columns], task: str, num_classes: int |
         if x.dtype.kind not in NUMBERS or x.ndim < 2:
             expected = "numbers of shape (rows, features) or (rows, channels, height, width) are needed"
             raise DatasetError(f"{_column(split, 'x')} is of type {x.dtype} and shape {x.shape}: {expected}.", FIX)
+        _check_same_rows(split, x, splits["train"]["x"])
         check_finite(x, f"{_column(split, 'x')}: ")
         _check_shape(split, "y", y)
         targets[split] = _targets(split, y, task) if num_classes is None else _classes(split, y, num_classes)
@@ -117,6 +118,13 @@ def first_infinite(x: np.ndarray) -> tuple[int, int] | None:
 def _check_there(split: str, name: str, columns: Mapping[str, Any]) -> None:
     if name not in columns:
         raise DatasetError(f"the source returns no {name} for the split '{split}'.", there_are(sorted(columns)))
+
+
+def _check_same_rows(split: str, x: np.ndarray, train: np.ndarray) -> None:
+    """Refuse rows of another shape than those of train."""
+    if x.shape[1:] != train.shape[1:]:
+        rows = f"{_column(split, 'x')} has rows of shape {x.shape[1:]}, and those of 'train' have {train.shape[1:]}."
+        raise DatasetError(rows, "Fix the source: all splits need the same features.")
 
 
 def _check_shape(split: str, name: str, values: np.ndarray) -> None:

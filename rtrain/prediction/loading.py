@@ -30,6 +30,9 @@ class Checkpoint:
     takes_missing: bool = True
     """Whether NaN in its rows is a missing value; else it is refused, as ``rtrain predict`` does."""
 
+    def __hash__(self) -> int:
+        return hash(self.path)
+
     @property
     def model(self) -> Any:
         """The trained model as its framework has it, to export it or to look into it.

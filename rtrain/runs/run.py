@@ -101,6 +101,9 @@ class Run:
     def __fspath__(self) -> str:
         return str(self.path)
 
+    def __hash__(self) -> int:
+        return hash(self.path)  # a manifest changes
+
     def __repr__(self) -> str:
         return "\n".join([f"Run {self._title}", *(f"  {name:<7} {text}" for name, text in self._facts)])
 

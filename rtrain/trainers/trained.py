@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, PredictionError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import read_json
@@ -51,14 +51,16 @@ def check_shape(x: np.ndarray, info: DatasetInfo) -> None:
     """Refuse rows of another shape than those of training.
 
     Raises:
-        ValueError: Names both.
+        PredictionError: Names both.
     """
     if info.original_sizes:
         channels = info.input_shape[0]
         if x.dtype != object or {one.shape[:1] for one in x} - {(channels,)}:
-            raise ValueError(f"rows must be of dtype object: a ({channels}, height, width) array for each")
+            raise PredictionError(f"rows must be of dtype object: a ({channels}, height, width) array for each.")
     elif x.shape[1:] != info.input_shape:
-        raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {info.input_shape}")
+        message = f"rows have the shape {x.shape[1:]}, but the model was trained on {info.input_shape}."
+        hint = "Rows have a number for each of checkpoint.info.feature_names." if info.feature_names else None
+        raise PredictionError(message, hint)
 
 
 @runtime_checkable

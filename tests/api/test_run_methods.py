@@ -7,11 +7,13 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +22,7 @@ import rtrain
 from rtrain.config.calls.call import Call
 from rtrain.displays.notebook import WarningObserver
 from rtrain.runs.observer import SilentObserver
+from rtrain.runs.run import Run
 from rtrain.sweeps.record.folder import resuming_sweep
 
 QUICK = {"num_workers": 0, "epochs": 2, "dataset.limit": 100}
@@ -45,6 +48,26 @@ def test_a_run_stands_for_its_path(run):
     assert os.fspath(run) == str(run.path)
     assert run.evaluate() == rtrain.evaluate(run) == rtrain.evaluate(run.path) == rtrain.evaluate(str(run.path))
     assert rtrain.load_checkpoint(run).path == run.best_checkpoint
+
+
+def test_what_has_a_path_can_be_a_key(run, sweep):
+    changed = Run.load(run.path)
+    changed.manifest.exit_reason = "another manifest of the same run"
+    assert {run, Run.load(run.path), sweep.best} == {run, sweep.best}
+    assert hash(changed) == hash(run)
+    assert len({*sweep.trials, *sweep.trials}) == len(sweep.trials)
+    checkpoint = rtrain.load_checkpoint(run)
+    assert {checkpoint: 1}[checkpoint] == 1
+    assert hash(sweep)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})], ids=type)
+def test_a_table_in_the_place_of_overrides_says_where_rows_come_from(run, table):
+    for call in (run.evaluate, run.resume, lambda table: run.predict(overrides=table), partial(rtrain.fit, "mlp")):
+        with pytest.raises(rtrain.ConfigError, match=r"overrides are words of a config, not a \w+\.\n.*dataset\.path"):
+            call(table)
+    with pytest.raises(rtrain.ConfigError, match=r"output must be a path or None, not a table\."):
+        run.predict(table)
 
 
 def test_overrides_in_the_place_of_the_output_are_named(run):

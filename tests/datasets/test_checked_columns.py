@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +69,19 @@ def test_mistakes_name_the_split_and_the_column(name):
     arguments, message = MISTAKES[name]
     with pytest.raises(DatasetError, match=message):
         dataset(**arguments)
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("shape", [(9, 3), (9, 1), (9, 2, 2), (9, 2, 1)])
+def test_rows_of_another_shape_than_those_of_train_are_named(split, task, shape):
+    splits = {"train": {"x": X, "y": Y}, split: {"x": np.zeros(shape, "float32"), "y": Y[:9]}}
+    content = Content(name="own", task=task, class_names=NAMES if task == "classification" else (), memory_reason="x")
+    message = (
+        rf"x of the split '{split}' has rows of shape {re.escape(str(shape[1:]))}, and those of 'train' have \(2,\)"
+    )
+    with pytest.raises(DatasetError, match=message):
+        resident_dataset(splits, content, RowsConf())
 
 
 def test_a_train_split_is_needed():

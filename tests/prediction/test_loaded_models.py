@@ -162,6 +162,10 @@ def test_what_is_no_array_of_rows_is_told_before_a_library_fails(houses):
             "x contains texts": np.array([[*row[:2], "a"]], object),
             "x contains more than numbers": [[*row[:2], {}]],
             "the rows of x differ in length": [row, row[:2]],
+            r"rows have the shape \(2,\), but the model was trained on \(3,\)": [row[:2]],
+            r"rows have the shape \(4,\)": [[*row, 1.0]],
+            r"rows have the shape \(3, 1\)": np.array([row])[:, :, None],
+            "checkpoint.info.feature_names": [row[:2]],
         }
         for said, x in ways.items():
             with pytest.raises(PredictionError, match=said):

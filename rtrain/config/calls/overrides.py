@@ -76,12 +76,20 @@ def _positional(overrides: Any) -> list[Given]:
         return [Given(overrides, "text")]
     if isinstance(overrides, Mapping):
         return [Given(word, "entry") for word in words_of_mapping(overrides)]
+    if is_frame(overrides):
+        hint = '  rows come from a file, {"dataset.path": "new.parquet"}, or from a function of yours: dataset=python'
+        raise ConfigError(f"overrides are words of a config, not a {type(overrides).__qualname__}.", hint)
     texts = list(overrides) if isinstance(overrides, Iterable) else [overrides]
     for one in texts:
         if not isinstance(one, str):
             hint = '  overrides must be a string, "lr=0.1", a list of strings, or a mapping, {"lr": 0.1}'
             raise ConfigError(f"an override must be a string, not a {type(one).__qualname__}.", hint)
     return [Given(one, "text") for one in texts]
+
+
+def is_frame(value: Any) -> bool:
+    """Return whether this is a table of pandas, polars or Arrow; the first yields the names of its columns."""
+    return hasattr(type(value), "columns")
 
 
 def words_of_mapping(mapping: Mapping[Any, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from sklearn_runs import fit, make_conf, small_dataset
 
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.datasets.base import RawChunk
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, PredictionError
 from rtrain.evaluation import compared, metrics_of
 from rtrain.testing.workers import make_job, newest
 from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
@@ -159,7 +159,7 @@ def test_a_regression_predicts_values_and_no_rows_give_none(tmp_path):
     predictor = load_predictor(newest(tmp_path, conf, data))
     assert predictor.predict(np.zeros((2, 4), "float32")).shape == (2,)
     assert predictor.predict(np.zeros((0, 4), "float32")).shape == (0,)
-    with pytest.raises(ValueError, match="rows have the shape"):
+    with pytest.raises(PredictionError, match="rows have the shape"):
         predictor.predict(np.zeros((2, 5), "float32"))
 
 
