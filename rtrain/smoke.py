@@ -6,6 +6,7 @@ import io
 import re
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from rtrain.config.compose.bounds import check_words
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.config.files.home import expanded
-from rtrain.config.files.locations import Primary, builtin_dir, find_primary
+from rtrain.config.files.locations import Primary, builtin_dir, find_primary, shown
 from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.run_conf import BoundsConf
 from rtrain.config.schema import ClusterConf, RtrainConf
@@ -50,6 +51,11 @@ class Smoke:
     def name(self) -> str:
         """Name of its runs."""
         return self.primary.job_name
+
+    @property
+    def folder(self) -> str:
+        """Folder of its file, as a user would type it."""
+        return shown(self.primary.path.parent)
 
     @property
     def overrides(self) -> list[str]:
@@ -95,6 +101,12 @@ def find_smokes(paths: Sequence[str]) -> list[Smoke]:
     default = "recipes" if Path("recipes").is_dir() else str(builtin_dir("recipes"))
     files = [file for path in paths or [default] for file in _files(expanded(path))]
     return [Smoke(find_primary(str(file))) for file in dict.fromkeys(file.resolve() for file in files)]
+
+
+def titles(smokes: Sequence[Smoke]) -> dict[Smoke, str]:
+    """Return what to call each: its name, or its file if others have the same name."""
+    counts = Counter(smoke.name for smoke in smokes)
+    return {one: one.name if counts[one.name] == 1 else shown(one.primary.path) for one in smokes}
 
 
 def run_smokes(smokes: Sequence[Smoke], max_seconds: float) -> Iterator[Outcome]:
@@ -153,7 +165,6 @@ def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, reda
 
 
 def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) -> tuple[str, Lines, Run | None]:
-    too_long = (f"was not ready after {max_seconds:g} seconds",)
     run = None
     with stopped_after(max_seconds) as limit:
         try:
@@ -172,7 +183,8 @@ def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) ->
             traceback.print_exc()
             return "missed", (f"{type(error).__name__}: {error}",), None
     if limit.passed or run is None:
-        return "missed", too_long, run
+        so_far = "had not started to train" if run is None else "was still training"
+        return "missed", (f"{so_far} after {max_seconds:g} seconds",), run
     if run.status != Status.SUCCEEDED:
         raise KeyboardInterrupt  # Ctrl-C or SIGTERM ended the run, and is meant for all
     judged = sorted(_judge(metric, bounds, run.metrics) for metric, bounds in expect.items())

@@ -135,9 +135,28 @@ def test_projects_may_have_modules_of_the_same_name(folder):
 def test_what_takes_too_long_is_stopped_and_has_missed(folder):
     write("endless.yaml", (TREES % "").replace("num_boost_round=2", "num_boost_round=10000000"))
     (outcome,) = outcomes("endless.yaml", max_seconds=2).values()
-    assert (outcome.status, outcome.lines) == ("missed", ("was not ready after 2 seconds",))
+    assert (outcome.status, outcome.lines) == ("missed", ("was still training after 2 seconds",))
     write("good.yaml", TREES % "")
     assert outcomes("good.yaml")["good"].status == "passed"
+
+
+def test_what_takes_too_long_before_it_trains_says_so(folder):
+    write(
+        "slow.yaml", (TREES % "").replace("num_workers=0", "num_workers=0, dataset=python, dataset.function=slow:load")
+    )
+    write("slow.py", "import time\n\n\ndef load():\n    time.sleep(60)\n")
+    (outcome,) = outcomes("slow.yaml", max_seconds=1).values()
+    assert (outcome.status, outcome.lines) == ("missed", ("had not started to train after 1 seconds",))
+
+
+def test_configs_of_the_same_name_are_told_apart(folder, capsys):
+    for place in ("c.yaml", "one/c.yaml", "two/c.yaml", "other.yaml"):
+        write(place, (TREES % "").replace("num_boost_round", "num_bost_round"))
+    assert run(["smoke", ".", "--junit", "smoke.xml"]) == 1
+    rows = [line for line in capsys.readouterr().out.splitlines() if " wrong " in line]
+    assert [row.split()[0] for row in rows[:4]] == ["c.yaml", "one/c.yaml", "other", "two/c.yaml"]
+    cases = [(case.get("classname"), case.get("name")) for case in ElementTree.parse("smoke.xml").iter("testcase")]
+    assert cases == [(".", "c"), ("one", "c"), (".", "other"), ("two", "c")]
 
 
 def test_what_lacks_a_framework_is_skipped_with_the_way_to_install_it(folder, monkeypatch, capsys):

@@ -38,7 +38,10 @@ def check_junit(path: Path) -> None:
 
 
 def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
-    """Write one test case for each outcome; what a training printed stands in it as ``system-err``."""
+    """Write one test case for each outcome; what a training printed stands in it as ``system-err``.
+
+    Its class is the folder of the config: names of files repeat.
+    """
     counts = {
         "tests": len(outcomes),
         **{name: sum(XML_ELEMENTS.get(one.status) == kind for one in outcomes) for name, kind in COUNTED.items()},
@@ -55,7 +58,9 @@ def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def _add_case(suite: Element, outcome: Outcome) -> None:
-    names = {"classname": "smoke", "name": _clean(outcome.smoke.name), "file": _clean(str(outcome.smoke.primary.path))}
+    smoke = outcome.smoke
+    names = {"classname": smoke.folder, "name": smoke.name, "file": str(smoke.primary.path)}
+    names = {attribute: _clean(text) for attribute, text in names.items()}
     case = SubElement(suite, "testcase", {**names, "time": f"{outcome.seconds:.3f}"})
     told = _clean("\n".join(outcome.lines))
     if outcome.status == "passed":

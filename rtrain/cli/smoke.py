@@ -28,15 +28,16 @@ def smoke(
 ) -> None:
     """Train every config with a smoke block and check that its metrics are within bounds."""
     from rtrain.cli.junit import check_junit, write_junit
-    from rtrain.smoke import find_smokes, run_smokes
+    from rtrain.smoke import find_smokes, run_smokes, titles
 
     if junit is not None:
         check_junit(junit)
     smokes = find_smokes(paths or [])
-    width = max(len(smoke.name) for smoke in smokes)
+    named = titles(smokes)
+    width = max(map(len, named.values()))
     outcomes = []
     for outcome in run_smokes(smokes, max_seconds):
-        say(_row(outcome, width))
+        say(_row(outcome, f"{named[outcome.smoke]:<{width}}"))
         outcomes.append(outcome)
     if junit is not None:
         write_junit(junit, outcomes)
@@ -48,11 +49,11 @@ def smoke(
         raise typer.Exit(1)
 
 
-def _row(outcome: Outcome, width: int) -> str:
+def _row(outcome: Outcome, title: str) -> str:
     """Return the lines for one outcome; a failure names its config and its run directory."""
     first, *more = outcome.lines or ("trained to the end",)
     if outcome.status in ("missed", "wrong"):
         more += [f"config  {shown(outcome.smoke.primary.path)}"]
         more += [f"run     {shown(outcome.run.path)}"] if outcome.run else []
-    head = f"{outcome.smoke.name:<{width}}  {outcome.status:<7}  {outcome.seconds:>5.1f} s  "
+    head = f"{title}  {outcome.status:<7}  {outcome.seconds:>5.1f} s  "
     return "\n".join([head + first, *(" " * len(head) + line for line in more)])

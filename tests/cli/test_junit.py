@@ -28,11 +28,11 @@ def test_a_place_that_can_not_be_written_is_refused_before_training(name, why, c
 def test_no_character_breaks_the_file(tmp_path, status):
     path = Path(f"/x{STRANGE}y".replace("\0", ""))
     text = f"a{STRANGE}\x1b[1;31mé\U0001f600]]>&<"
-    smoke = SimpleNamespace(name=text, primary=SimpleNamespace(path=path))
+    smoke = SimpleNamespace(name=text, folder=text, primary=SimpleNamespace(path=path))
     write_junit(tmp_path / "out.xml", [Outcome(smoke=smoke, status=status, lines=(text, "b"), output=text)])
     (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
     kept = "é\U0001f600]]>&<"
-    assert case.get("name") == f"a\t\n\r{kept}"
+    assert case.get("name") == case.get("classname") == f"a\t\n\r{kept}"
     assert case.get("file") == "/x\t\n\ry"
     told, printed = case
     assert (told.text.split(), printed.text.split()) == (["a", kept, "b"], ["a", kept])
