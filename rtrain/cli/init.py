@@ -22,8 +22,9 @@ def init(
 
     The config trains boosted trees. Columns that can't be features are dropped; validation rows decide when to stop.
     """
+    from rtrain.config.files.locations import shown
     from rtrain.first_config.write import write_first_config
 
     path = write_first_config(dataset, label, output)
     say_as_it_is(path.read_text(encoding="utf-8"))
-    say(f"written to {path}\nnext    rtrain fit {shlex.quote(str(path))}")
+    say(f"written to {path}\nnext    rtrain fit {shlex.quote(shown(path))}")

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from rtrain.config.needs import PROCESSES, WORKERS, Need, Rules
-from rtrain.config.value_types.texts import NAME, folder, one_of, store
+from rtrain.config.value_types.names import MAX_NAME, NAME
+from rtrain.config.value_types.texts import folder, one_of, store
 
 SKIPS = Need(
     met=lambda way: way.conf.run.failure.nan_loss == "skip" or getattr(way.trainer, "precision", None) == "fp16",
@@ -197,9 +198,9 @@ class RunConf:
         CHOOSES.of("resume"),
     )
 
-    name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"
+    name: Annotated[str, Field(pattern=NAME, max_length=MAX_NAME)] = "${hydra:job.name}"
     """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a
-    config.yaml its folder's."""
+    config.yaml its folder's, without accents and with - for all that a name may not contain."""
 
     root_dir: Annotated[str, AfterValidator(folder)] = "runs"
     """Folder that holds all runs. With workers on several machines, a folder that all of them reach."""

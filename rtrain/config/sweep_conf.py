@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import SWEEP, WORKERS, Rules
 from rtrain.config.value_types.goals import METRIC_SCHEMA, MODE_SCHEMA, read_metric, read_mode
-from rtrain.config.value_types.texts import NAME
+from rtrain.config.value_types.names import MAX_NAME, NAME
 
 AT_ONCE = replace(
     WORKERS,
@@ -24,7 +24,7 @@ class SweepConf:
 
     needs: ClassVar[Rules] = (SWEEP.of_section(), AT_ONCE.of("max_concurrent"))
 
-    name: Annotated[str, Field(pattern=NAME, max_length=120)] | None = None
+    name: Annotated[str, Field(pattern=NAME, max_length=MAX_NAME)] | None = None
     """Folder below ``run.root_dir`` that holds the trials; null: ``run.name`` and a hash of the search space, so that
     the same command resumes the same sweep."""
 

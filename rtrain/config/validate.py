@@ -16,7 +16,8 @@ from rtrain.config.did_you_mean import one_edit
 from rtrain.config.renamed import old_keys, with_new_names
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.value_types.fields import hints_of
-from rtrain.config.value_types.texts import NAME, ChoiceError
+from rtrain.config.value_types.names import NAME
+from rtrain.config.value_types.texts import ChoiceError
 from rtrain.errors import ConfigError
 
 

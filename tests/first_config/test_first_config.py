@@ -168,6 +168,17 @@ def test_a_column_called_as_queries_are_leads_to_a_ranking():
     assert prepare("table.yaml", ["dataset.task=ranking", "dataset.group=qid"]).info.task == "ranking"
 
 
+@pytest.mark.parametrize(
+    "name", ["my houses", "-dash", "--label", "Häuser 2024", "a=[b],$c", "${x}", "it's", "~a", "日本", "#"]
+)
+def test_the_command_that_is_printed_trains_whatever_the_table_is_called(name, capsys):
+    draw = np.random.default_rng(0)
+    csv.write_csv(pa.table({"a": draw.normal(size=ROWS), "y": draw.normal(size=ROWS)}), f"{name}.csv")
+    assert run(["init", f"--dataset={name}.csv", "--label", "y"]) == 0
+    words = shlex.split(capsys.readouterr().out.rpartition("next")[2])
+    assert run([*words[1:], "trainer.num_boost_round=1", "num_workers=0"]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_file_without_a_header_gets_names(seed, capsys):
     draw = np.random.default_rng(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.config.files.data_files import words_for
 from rtrain.config.files.home import expanded
 from rtrain.config.files.no_config import hint_for
+from rtrain.config.value_types.names import as_name
 from rtrain.errors import ConfigError
 from rtrain.text.enumeration import few
 
@@ -48,7 +48,7 @@ class Primary:
     def job_name(self) -> str:
         """Name of its runs: the file's, or its folder's where the file is a config.yaml."""
         own_folder = self.name == CONFIG and self.folder.name not in CONFIG_FOLDERS and not self.given
-        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.folder.name).lstrip("._-") or CONFIG if own_folder else self.name
+        return as_name(self.folder.name if own_folder else self.name) or CONFIG
 
 
 def builtin_config_dir() -> Path:
@@ -152,13 +152,14 @@ def called(folder: Path, name: str) -> Iterator[None]:
 
 
 def shown(path: Path) -> str:
-    """Return ``path`` as a user would type it: relative where it lies below the current folder."""
+    """Return ``path`` as a user would type it: relative where it lies below the current folder, and no option."""
     for folder in filter(path.is_relative_to, _CALLED):
         return "/".join((_CALLED[folder], *path.relative_to(folder).parts))
     try:
-        return str(path.relative_to(Path.cwd()))
+        text = str(path.relative_to(Path.cwd()))
     except (ValueError, FileNotFoundError):  # the current folder may be gone
-        return str(path)
+        text = str(path)
+    return f"./{text}" if text.startswith("-") else text
 
 
 def nearest_line(word: str, known: Sequence[str]) -> str | None:
@@ -168,7 +169,7 @@ def nearest_line(word: str, known: Sequence[str]) -> str | None:
 
 
 def _to_type(*words: str | Path) -> str:
-    return to_try(shlex.join(map(str, words)))
+    return to_try(shlex.join(shown(word) if isinstance(word, Path) else word for word in words))
 
 
 def _readable(config: str, path: Path, overrides: Sequence[str] = ()) -> Path:

@@ -1,4 +1,4 @@
-"""Texts of which only some are values of a key: choices, names, folders, stores."""
+"""Texts of which only some are values of a key: choices, folders, stores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import AfterValidator, WithJsonSchema
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-"""What the name of a run or of a sweep looks like: it becomes a folder."""
 
 
 class ChoiceError(ValueError):
