@@ -20,6 +20,7 @@ from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
 from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.torch.optimization.unused import unused_named
 from rtrain.trainers.torch.process_settings import training_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
@@ -49,7 +50,7 @@ def train(worker: Worker) -> None:
         if not worker.resumes_own:
             trainer.strategy.checkpoint_io = StrangersNumbers(trainer)
         # Only plain data and tensors are read from the checkpoint: nothing in it is executed.
-        with contextlib.suppress(StoppedError), services.control.ending():
+        with contextlib.suppress(StoppedError), unused_named(module), services.control.ending():
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=None if folder is None else True)
 
 

@@ -7,11 +7,7 @@ from typing import Any
 import torch
 from ray.train.lightning import RayDDPStrategy
 
-from rtrain.config.did_you_mean import to_try
 from rtrain.trainers.torch.optimization.frozen import Frozen
-
-UNUSED = "Expected to have finished reduction in the prior iteration"
-"""How torch's error begins."""
 
 
 class SharedDDP(RayDDPStrategy):
@@ -33,12 +29,7 @@ class SharedDDP(RayDDPStrategy):
         return super().backward(closure_loss * self.share, optimizer, *args, **kwargs)
 
     def on_exception(self, exception: BaseException) -> None:
-        """Name rtrain's key where torch finds weights that a step left out; Lightning's own hint names another one."""
-        if UNUSED in str(exception):
-            exception.args = (
-                "a step of the module did not use some of its weights, which fails with several workers.\n"
-                + to_try("trainer.find_unused_parameters=true"),
-            )
+        """Leave torch's error as it is: ``unused_named`` reads it. Lightning's own hint names another key."""
 
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
         """Return the mean, not rounded: Lightning 2.6 cuts the mean of two odd numbers of rows to a whole number."""

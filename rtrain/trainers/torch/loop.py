@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.learner import TorchLearner
+from rtrain.trainers.torch.optimization.unused import unused_named
 from rtrain.trainers.torch.process_settings import matmul_precision, training_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies import make_strategy, process_group
@@ -15,7 +16,7 @@ from rtrain.trainers.worker import Worker
 
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
-    with training(worker) as loop:
+    with training(worker) as loop, unused_named(loop.learner.learned()[0]):
         loop.run()
 
 

@@ -40,6 +40,8 @@ from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "training.pt"
+UNUSED = "trainer.arguments.ddp_find_unused_parameters"
+"""The key that allows steps that leave weights out."""
 
 
 class TransformersLearner(Learner):
@@ -64,7 +66,7 @@ class TransformersLearner(Learner):
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)
         self._worker = worker
         self._stager, self._skips = Stager(), worker.run.failure.nan_loss == "skip"
-        self._frozen = Frozen(self.model)
+        self._frozen = Frozen(self.model, UNUSED)
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
         base = None if pretrained is None else Base.of(pretrained, revision)
         self._adapted = None if conf.lora is None else Adapted(self.model, base, lent)

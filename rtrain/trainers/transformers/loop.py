@@ -9,10 +9,11 @@ import torch.distributed as dist
 
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.loops.epochs.loop import EpochLoop
+from rtrain.trainers.torch.optimization.unused import unused_named
 from rtrain.trainers.torch.process_settings import training_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.build import task_of
-from rtrain.trainers.transformers.learner import TransformersLearner
+from rtrain.trainers.transformers.learner import UNUSED, TransformersLearner
 from rtrain.trainers.transformers.token_splits import SplitTexts, encoded_dataset
 from rtrain.trainers.transformers.tokens import load_tokenizer, open_tokenizer, train_tokenizer
 from rtrain.trainers.worker import Worker
@@ -29,7 +30,8 @@ def train(worker: Worker) -> None:
         learner = TransformersLearner(encoded, ranks, dataset, tokenizer)
         if dataset.info.dtype != worker.data.info.dtype:
             learner.row_counts = "num_packed_rows"  # which are not rows of the dataset
-        EpochLoop(encoded, worker.conf, learner, ranks).run()
+        with unused_named(learner.model, UNUSED):
+            EpochLoop(encoded, worker.conf, learner, ranks).run()
 
 
 def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:

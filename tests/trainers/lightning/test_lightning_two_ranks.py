@@ -118,7 +118,7 @@ def fit_rank(rank, folder, conf, **run):
     try:
         train(worker)
     except TrainingError as error:
-        return error.message
+        return str(error)
     return channel.records
 
 
@@ -210,15 +210,8 @@ def test_a_layer_that_ranks_would_train_apart_is_an_error(tmp_path, ranks):
 
 
 def test_weights_that_a_step_leaves_out_are_told_with_the_key_that_allows_them(tmp_path, ranks):
-    told = ranks.run(_error, tmp_path / "a", conf_of("Unused"))
-    assert all("trainer.find_unused_parameters=true" in one for one in told)
+    told = ranks.run(fit_rank, tmp_path / "a", conf_of("Unused"))
+    assert all("did not use spare.weight, spare.bias of the model" in one for one in told)
+    assert all("try: trainer.find_unused_parameters=true" in one for one in told)
     ranks.run(fit_rank, tmp_path / "b", conf_of("Unused", find_unused_parameters=True, max_epochs=1))
     assert load_file(latest_checkpoint(tmp_path / "b") / "model.safetensors")
-
-
-def _error(rank, folder, conf):
-    try:
-        fit_rank(rank, folder, conf)
-    except RuntimeError as error:
-        return str(error)
-    return ""

@@ -85,6 +85,9 @@ def test_a_mistake_is_named(keys, message):
     assert message in str(raised.value)
 
 
+DDP_KEYS = "accelerate.DistributedDataParallelKwargs"
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -103,6 +106,17 @@ def test_a_mistake_is_named(keys, message):
         ({"strategy": "tp"}, "2 heads can't be shared by 4 workers"),
         ({"strategy": "accelerate", "options": {"accelerate": {"dynamo_backendd": 1}}}, "mean: dynamo_backend"),
         ({"strategy": "accelerate", "options": {"accelerate": {"cpu": True}}}, "rtrain sets it"),
+        *(
+            ({"strategy": "accelerate", "options": {"accelerate": {name: value}}}, message)
+            for name, value, message in (
+                ("kwargs_handlers", [{"_target_": DDP_KEYS}], "Use trainer.find_unused_parameters instead"),
+                ("kwargs_handlers", [{"find_unused_parameters": True}], "Use trainer.find_unused_parameters instead"),
+                ("dynamo_plugin", {"_target_": "accelerate.utils.TorchDynamoPlugin"}, "builds no objects"),
+                ("project_config", "a", "builds no objects"),
+                ("dynamo_backend", {"_target_": "accelerate.utils.DynamoBackend"}, "builds no objects"),
+                ("log_with", [{"_target_": "accelerate.tracking.WandBTracker"}], "builds no objects"),
+            )
+        ),
         ({"strategy": "accelerate", "precision": "fp16"}, "trainer.precision=bf16"),
         ({"strategy": "fsdp_tp", "options": {"tp_size": 3}}, "tp_size=3 does not divide num_workers=4"),
     ],

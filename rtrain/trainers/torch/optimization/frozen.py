@@ -6,11 +6,12 @@ from torch import nn
 from torch.optim import Optimizer
 
 from rtrain.errors import TrainingError
+from rtrain.trainers.torch.optimization.unused import KEY
 
 MOST_NAMED = 3
 LATER = (
     "Leave them trainable in the model, and freeze them in train_begin of a callback: with several workers, "
-    "trainer.find_unused_parameters=true belongs to that."
+    "{key}=true belongs to that."
 )
 
 
@@ -19,17 +20,19 @@ class Frozen:
 
     Args:
         model: Before its first step.
+        key: What allows steps that leave weights out.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, key: str = KEY) -> None:
+        self._hint = LATER.format(key=key)
         self._weights = [(name, weight) for name, weight in model.named_parameters() if not weight.requires_grad]
 
-    def check(self, optimizer: Optimizer | None, hint: str = LATER) -> None:
+    def check(self, optimizer: Optimizer | None, hint: str | None = None) -> None:
         """Look at the gradients of a step, before the weights move.
 
         Args:
             optimizer: What moves them, if one rank trains alone: one that was given them since may.
-            hint: What to do.
+            hint: What to do; None: to freeze them later.
 
         Raises:
             TrainingError: One of the weights is trained now.
@@ -43,4 +46,6 @@ class Frozen:
         if names:
             shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
             becomes = "workers would not average its gradients" if optimizer is None else "the optimizer lacks it"
-            raise TrainingError(f"{shown}: frozen when training was prepared, trained now; {becomes}.", hint)
+            raise TrainingError(
+                f"{shown}: frozen when training was prepared, trained now; {becomes}.", hint or self._hint
+            )
