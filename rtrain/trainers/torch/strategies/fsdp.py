@@ -12,11 +12,15 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
+from rtrain.errors import ConfigError
+from rtrain.text.enumeration import few
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.evaluation import DTYPES
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.blocks import blocks_of, innermost_first, recompute_activations
 from rtrain.trainers.torch.strategies.sharded import Sharded
+
+MOST_NAMED = 3
 
 
 class FSDP(Sharded):
@@ -30,15 +34,37 @@ class FSDP(Sharded):
         super().__init__(conf, ranks)
         self._mesh = init_device_mesh(ranks.device.type, (ranks.size,), mesh_dim_names=("dp",))
 
+    @classmethod
+    def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
+        """Find weights that can't be shared."""
+        super().check_model(model, conf, num_workers)
+        refuse_scalars(model, conf.strategy)
+
     def place(self, model: nn.Module) -> nn.Module:
         """Leave this rank's share of each weight on its device."""
         recompute_activations(model, self.conf.strategy_options)
+        refuse_scalars(model, self.conf.strategy)
         shard(model, self._mesh, self.conf.strategy_options)
         return model
 
     def hold(self) -> Any:
         """Keep whole gradients on every rank until the last pass."""
         return without_exchange(self._model)
+
+
+def refuse_scalars(model: nn.Module, strategy: str) -> None:
+    """Refuse weights without a dimension: each rank holds some rows of each weight.
+
+    Raises:
+        ConfigError: Names them.
+    """
+    scalars = [name for name, weight in model.named_parameters() if weight.ndim == 0]
+    if scalars:
+        raise ConfigError(
+            f"trainer.strategy={strategy} shares the rows of each weight, which scalars don't have: "
+            f"{few(scalars, MOST_NAMED)}.",
+            f"Give them a dimension in {type(model).__name__}: nn.Parameter(torch.ones(1)).",
+        )
 
 
 def shard(model: nn.Module, mesh: DeviceMesh, options: StrategyConf) -> None:

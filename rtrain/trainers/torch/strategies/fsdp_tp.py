@@ -35,14 +35,16 @@ class FSDPTP(Sharded):
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
-        """Find out whether ``blocks`` and the plan fit the model."""
+        """Find out whether ``blocks`` and the plan fit the model, and all weights can be shared."""
         super().check_model(model, conf, num_workers)
+        fsdp.refuse_scalars(model, conf.strategy)
         num_ranks = num_workers // conf.num_with_own_rows(num_workers)
         tp.check_plan(model, tp.plan_of(model, conf, num_ranks), num_ranks)
 
     def place(self, model: nn.Module) -> nn.Module:
         """Split the layers inside of each group first, then shard the parts between the groups."""
         options = self.conf.strategy_options
+        fsdp.refuse_scalars(model, self.conf.strategy)
         recompute_activations(model, options)
         model.to(self.ranks.device)
         inside = self._mesh["tp"]
