@@ -13,7 +13,7 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.data_files import COMPRESSED, NOT_UNPACKED, TABLES, kind_of
 from rtrain.config.files.home import expanded
 from rtrain.datasets.conf import SplitConf
-from rtrain.datasets.near_files import hint_for
+from rtrain.datasets.missing.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.datasets.splitting.left_out import to_read
 from rtrain.errors import DatasetError

@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from rtrain.datasets.near_files import hint_for
+from rtrain.datasets.missing.near_files import hint_for
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import disk_path, errors_named, open_store, path_in, refusal, shown_url
 

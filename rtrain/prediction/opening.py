@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
+from rtrain.datasets.missing.elsewhere import folder_named
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.predict_rows import load_as_trained, spec_of
 from rtrain.errors import CheckpointError, ConfigError
@@ -69,6 +71,8 @@ class Opened:
     _source: Source | None
     """None: the model brings its rows."""
     _encoding: Any
+    _root: Path | None
+    """The folder of the project."""
 
     @property
     def info(self) -> DatasetInfo:
@@ -93,7 +97,11 @@ class Opened:
         Raises:
             DatasetError: It is missing, or can't be read so.
         """
-        return load_as_trained(self.source, self._conf_of_split(), self._encoding)
+        with self._folder_named():
+            return load_as_trained(self.source, self._conf_of_split(), self._encoding)
+
+    def _folder_named(self) -> AbstractContextManager[None]:
+        return folder_named(self.dataset, self._root, self.model.trained.folder)
 
     def trained_data(self) -> Dataset | None:
         """Return the data that training read, as it is today; None where it can't or must not be read.
@@ -151,7 +159,8 @@ class Opened:
         try:
             if self.info is UNKNOWN:
                 return open_raw_rows(self.source, self.conf.dataset)
-            return self.source.open_rows(self.conf.dataset, self._encoding)
+            with self._folder_named():
+                return self.source.open_rows(self.conf.dataset, self._encoding)
         except (KeyError, TypeError, ValidationError) as error:
             message = (
                 f"about.json in {self.model.trained.folder} has no valid record of how rows were prepared: {error!r}."
@@ -208,6 +217,7 @@ def open_checkpoint(
         _words=checked.words,
         _source=None if dataset is None else load_source(dataset["type"], builder),
         _encoding=about.encoding,
+        _root=checked.root,
     )
 
 

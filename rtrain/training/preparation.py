@@ -19,6 +19,7 @@ from rtrain.config.needs import Way
 from rtrain.config.secrets.names import is_secret
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.datasets.missing.elsewhere import folder_named
 from rtrain.datasets.several import load_part, load_several
 from rtrain.datasets.without_effect import as_recorded, with_typed
 from rtrain.engine.log_capture import masked_streams
@@ -178,10 +179,15 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     Raises:
         ConfigError: It can't be read.
     """
-    if composed.conf.datasets:
-        return _load_several(composed, observer, starting)
-    if composed.conf.dataset is None:
-        return None
+    sections = [composed.resolved["dataset"], composed.resolved["datasets"]]
+    with folder_named(sections, composed.project_root, composed.config_path):
+        if composed.conf.datasets:
+            return _load_several(composed, observer, starting)
+        return None if composed.conf.dataset is None else _load_one(composed, observer, starting)
+
+
+def _load_one(composed: Composed, observer: Stages, starting: StartingCluster | None) -> Dataset:
+    """Return the data of ``dataset``."""
     name = composed.resolved["dataset"]["type"]
     observer.stage(f"reading {name}")
     source = datasets.load_source(name, composed.builder)

@@ -4,7 +4,7 @@ import pytest
 
 from rtrain.config.files.data_files import ENDINGS, TABLES
 from rtrain.datasets.files import existing_path, files_at, files_by_split, files_fingerprint
-from rtrain.datasets.near_files import hint_for
+from rtrain.datasets.missing.near_files import hint_for
 from rtrain.datasets.tables.formats.csv import CsvFormat
 from rtrain.errors import DatasetError
 

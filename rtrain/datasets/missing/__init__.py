@@ -1,0 +1,1 @@
+"""What errors about missing data say."""
