@@ -12,8 +12,9 @@ import numpy as np
 
 from rtrain.datasets.base import Batch, Columns, EpochPlan, ShardLayout, Split, concatenated, share_of, take, take_rows
 from rtrain.datasets.mean_std import Moments
+from rtrain.datasets.splitting.left_out import SPLITS
 from rtrain.datasets.splitting.row_hash import random_numbers
-from rtrain.datasets.splitting.shares import KEY, NAMED, SPLITS, TIME, without_keys
+from rtrain.datasets.splitting.shares import KEY, NAMED, TIME, without_keys
 from rtrain.errors import DatasetError
 
 

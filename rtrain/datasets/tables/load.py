@@ -18,11 +18,10 @@ from rtrain.datasets.labels import Labels
 from rtrain.datasets.mean_std import given_statistics, tell_of_digits, tell_of_empty
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys, check_times
-from rtrain.datasets.splitting.left_out import or_leave_out, read_for
+from rtrain.datasets.splitting.left_out import SPLITS, or_leave_out, read_for
 from rtrain.datasets.splitting.shares import (
     KEY,
     NAMED,
-    SPLITS,
     TIME,
     borders,
     check_not_empty,

@@ -15,8 +15,8 @@ from rtrain.datasets.in_memory import fingerprint
 from rtrain.datasets.labels import Labels, LabelScan, Targets
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.splitting.by_column import SplitKeys, refuse_keys, split_table
-from rtrain.datasets.splitting.left_out import read_for
-from rtrain.datasets.splitting.shares import SPLITS, check_not_empty, num_wanted, shares
+from rtrain.datasets.splitting.left_out import SPLITS, read_for
+from rtrain.datasets.splitting.shares import check_not_empty, num_wanted, shares
 from rtrain.datasets.tables.spec import check_columns
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.read import (
