@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,9 @@ from rtrain.prediction.scoring import Model
 from rtrain.prediction.untrusted import check_untrusted
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
+from rtrain.text.enumeration import few
 from rtrain.trainers.base import BASE
+from rtrain.trainers.named_code import changed_code, named_code
 from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.trainers.trained import (
     CheckpointMetadata,
@@ -36,6 +39,8 @@ from rtrain.trainers.trained import (
     wrote_files,
 )
 
+log = logging.getLogger(__name__)
+MOST_FILES = 3
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
 OF_MODEL = ("trainer.predictor", "trainer.datamodule")
@@ -88,6 +93,8 @@ def open_model(
     own = trust or bool(about.seal)
     root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
     sections, typed = sections_of(about, overrides)
+    if root is not None:
+        _tell_of_other_code(about, root)
     if own:
         sections["allow"] = list(about.allow)
     else:
@@ -110,6 +117,15 @@ def open_model(
         keeps_missing=about.encoding.get("on_missing") == "keep" or bool(info.missing),
     )
     return OpenedModel(model=model, about=about, composed=composed, words=words, root=root, own=own)
+
+
+def _tell_of_other_code(about: CheckpointMetadata, root: Path) -> None:
+    changed = changed_code(about.code, named_code(about.trainer, root))
+    if changed:
+        log.warning(
+            "%s changed since the checkpoint was written: what the model computes may be something else",
+            few(changed, MOST_FILES),
+        )
 
 
 def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:

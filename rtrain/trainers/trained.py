@@ -165,6 +165,8 @@ class CheckpointMetadata:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     project_root: str = ""
     """Folder of the user's modules."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """The sha256 of each of its files that ``trainer`` names, by path; empty in checkpoints of older versions."""
     number_keys: tuple[tuple[str, ...], ...] = ()
     """Paths of keys in ``trainer`` that are numbers: JSON has texts alone."""
     seal: str = ""

@@ -41,6 +41,7 @@ from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.loops.auto import check_no_missing, needs_one_size
 from rtrain.trainers.loops.directions import check_directions
+from rtrain.trainers.named_code import named_code
 from rtrain.trainers.number_keys import paths_of_number_keys
 from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_about, refuse_pickles
 
@@ -361,6 +362,7 @@ def _describe(composed: Composed, dataset: Dataset | None) -> CheckpointMetadata
         encoding={} if dataset is None else dataset.encoding,
         allow=composed.allow,
         project_root=str(composed.project_root),
+        code=named_code(composed.resolved["trainer"], composed.project_root),
     ).sealed()
 
 

@@ -22,9 +22,17 @@ from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.config.secrets.redact import Redactor
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.engine.crash import read_crash
-from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, in_brief, shortened
+from rtrain.errors import (
+    MOST_OF_TRACEBACK,
+    CheckpointError,
+    RtrainError,
+    TrainingError,
+    first_line,
+    in_brief,
+    shortened,
+)
 from rtrain.process.interrupts import AT_ONCE, StopRequest, is_by_signal
-from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
+from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints, latest_checkpoint
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
 from rtrain.runs.filesystem.files import named_errors
@@ -38,12 +46,18 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.status import Status
 from rtrain.runs.verify import set_aside, without_record
+from rtrain.text.enumeration import few
 from rtrain.tracking.callbacks import make_callbacks
 from rtrain.trainers.loops.monitor import goal_names
+from rtrain.trainers.named_code import changed_code
 from rtrain.trainers.registry import recorded_packages
+from rtrain.trainers.trained import CheckpointMetadata, read_about
 from rtrain.training.companions import Companions
 from rtrain.training.preparation import Prepared
 from rtrain.training.resuming import Resumption, describe_changes
+
+MOST_CHANGES = 6
+"""So many changes of the code are named to whoever resumes a run."""
 
 
 @contextmanager
@@ -152,6 +166,15 @@ def _output_lines(prepared: Prepared) -> OutputLines | None:
     return OutputLines(all_ranks=wanted == "all" and prepared.cluster is not None)
 
 
+def _edited_files(run_dir: Path, about: CheckpointMetadata) -> list[str]:
+    """Return the files of the project that the trainer names and that have changed since the latest checkpoint."""
+    latest = latest_checkpoint(run_dir)
+    try:
+        return [] if latest is None else changed_code(read_about(latest).code, about.code)
+    except CheckpointError:  # a damaged one is reported where training takes it up
+        return []
+
+
 def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:
     """Continue the record of a resumed run, and report the differences."""
     info = None if prepared.job.dataset is None else prepared.job.dataset.info
@@ -160,7 +183,8 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     code = code_changes(code_of_run(resumption.run_dir, before), code_now(manifest.git, manifest.versions))
     ended = how_it_was_cut_off(resumption.run_dir, before)
     changed = f"resuming with {', '.join(changed_keys)}" if changed_keys else None
-    other_code = f"the code is another one than before: {in_words(code)}" if code else None
+    others = [*([in_words(code)] if code else []), *_edited_files(resumption.run_dir, prepared.job.about)]
+    other_code = f"the code is another one than before: {few(others, MOST_CHANGES)}" if others else None
     anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training starts from scratch"
     for text in (ended, notice, changed, other_code, anew, _sweep_of(resumption.run_dir, prepared)):
         if text is not None:
