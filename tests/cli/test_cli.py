@@ -166,7 +166,7 @@ def test_completion_works_in_a_real_bash(tmp_path):
         f"export PATH={RTRAIN.parent}:$PATH; source <(rtrain completion bash); "
         "COMP_LINE='rtrain fit resnet dataset=mn'; COMP_POINT=${#COMP_LINE}; "
         "COMP_WORDS=(rtrain fit resnet dataset = mn); COMP_CWORD=5; compopt() { :; }; "
-        '_rtrain_complete; echo "${COMPREPLY[@]}"'
+        '_rtrain_complete rtrain mn =; echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "mnist", done.stderr

@@ -6,6 +6,7 @@ import pytest
 
 from rtrain.config.compose.sources.store import _own_fields, _plugin_fields
 from rtrain.config.session import Session
+from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 
 VALUES = {
@@ -45,3 +46,21 @@ def test_each_is_taken_whole_and_key_by_key(key):
     for words in forms:
         assert value_in([*base, *words], key) == mapping
     assert value_in([*base, *leaves, f"{key}={value}"], key) == value
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "dataset.path.trian=a.csv",
+        "dataset.path={trian: a.csv}",
+        "dataset.normalize.means=[1.0]",
+        "dataset.split.by_column.name=k",
+        "scaling.num_workers.most=2",
+    ],
+)
+def test_a_wrong_name_in_one_is_shown_where_it_was_typed(word):
+    rest = [one for one in BASE[None] if not word.startswith("dataset.path") or not one.startswith("dataset.path")]
+    with pytest.raises(ConfigError) as caught, Session("mlp", [*rest, word], schemas()) as session:
+        session.check()
+    _, typed, carets, *_ = str(caught.value).split("\n")
+    assert typed[carets.index("^") :].strip("'").startswith(word)

@@ -147,7 +147,8 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
             attempt = values.corrected(one.key, place)
             if attempt is None and note is None and lacks_example(one.message):
                 note = wrong.example(one.key, place)
-        return Diagnostic(message, place, meant, attempt, note).as_error()
+        shown = place if typed is None or isinstance(place, CliWord) else typed
+        return Diagnostic(message, shown, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:
         meant = _nearest(one, wrong)

@@ -44,8 +44,7 @@ class SourceMap:
     def _typed_key(self, key: str) -> CliWord | None:
         for word in reversed(self.request.words):
             own = word.key.replace("/", ".")
-            is_around = key.startswith(f"{own}.") and not self.request.is_choice(word)
-            if key == own or is_around or own.startswith(f"{key}."):
+            if key == own or (key.startswith(f"{own}.") and not self.request.is_choice(word)):
                 return self._typed(word.origin)
         return None
 
