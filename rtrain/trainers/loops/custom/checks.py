@@ -133,7 +133,8 @@ def _check_config_taken(job: Job, function: Any) -> None:
         TargetError: Names the first key.
         ConfigError: The loop needs more than one argument.
     """
-    if config_parameter(function, job.conf.trainer.arguments) is not None:
+    conf = job.conf.trainer
+    if config_parameter(function, conf.arguments) is not None or not conf.train_loop_config:
         return
     set_keys = sorted(key for key in job.typed if f"{key}.".startswith("trainer.train_loop_config."))
     if set_keys:
