@@ -67,8 +67,9 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         # Filling memory that is written anyway finds bugs in kernels; it doesn't make results repeat.
         filling.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not deterministic
+    own_gpus = [torch.cuda.current_device()] if worker.in_process and torch.cuda.is_initialized() else []
     try:
-        with torch.random.fork_rng([torch.cuda.current_device()] if worker.use_gpu and worker.in_process else []):
+        with torch.random.fork_rng(own_gpus):
             torch.manual_seed(worker.run.seed)
             seed_step(worker.run.seed, 0)  # all ranks build the same
             yield

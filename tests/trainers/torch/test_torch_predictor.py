@@ -6,7 +6,7 @@ import torch
 from torch_runs import MLP, MODELS, RecordingChannel, make_conf, make_worker, small_dataset
 
 import rtrain
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, PredictionError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.loop import training
@@ -72,7 +72,7 @@ def test_a_regression_gives_one_value_per_row(tmp_path):
 
 def test_rows_of_another_shape_are_refused(tmp_path):
     _, predictor = trained(tmp_path, make_conf(), small_dataset())
-    with pytest.raises(ValueError, match="8, 9"):
+    with pytest.raises(PredictionError, match="8, 9"):
         predictor.predict(np.zeros((2, 1, 8, 9), "float32"))
 
 

@@ -133,10 +133,9 @@ def _check_config_taken(job: Job, function: Any) -> None:
         TargetError: Names the first key.
         ConfigError: The loop needs more than one argument.
     """
-    conf = job.conf.trainer
-    if config_parameter(function, conf.arguments) is not None or not conf.train_loop_config:
+    if config_parameter(function, job.conf.trainer.arguments) is not None:
         return
-    set_keys = sorted(key for key in job.typed if f"{key}.".startswith("trainer.train_loop_config."))
+    set_keys = sorted(key for key in job.typed if key.startswith("trainer.train_loop_config."))
     if set_keys:
         problem, hint = _not_taken(job, function)
         raise TargetError(set_keys[0], problem, f"{hint}.")
