@@ -18,7 +18,7 @@ from rtrain.datasets.conf import SplitConf, TableSplitConf
 from rtrain.datasets.images.conf import ImagesConf
 from rtrain.datasets.registry import load_source
 from rtrain.datasets.sources.huggingface import HuggingfaceConf
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, PredictionError
 from rtrain.trainers.torch.config import LoaderConf
 from rtrain.trainers.torch.inputs.transforms import num_processes, open_loader
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -163,7 +163,7 @@ def test_new_images_are_predicted_at_their_own_size(train, tmp_path, source):
 def test_rows_of_another_kind_are_refused_by_the_model(train):
     checkpoint = rtrain.load_checkpoint(train(0))
     for rows in (np.zeros((2, 3, 8, 8), np.uint8), objects([np.zeros((1, 8, 8), np.uint8)])):
-        with pytest.raises(ValueError, match=r"rows must be of dtype object: a \(3, height, width\) array for each"):
+        with pytest.raises(PredictionError, match=r"rows must be of dtype object: a \(3, height, width\) array"):
             checkpoint.predict(rows)
 
 
