@@ -67,7 +67,8 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         # Filling memory that is written anyway finds bugs in kernels; it doesn't make results repeat.
         filling.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not deterministic
-    own_gpus = [torch.cuda.current_device()] if worker.in_process and torch.cuda.is_initialized() else []
+    is_used = worker.in_process and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    own_gpus = [torch.cuda.current_device()] if is_used else []
     try:
         with torch.random.fork_rng(own_gpus):
             torch.manual_seed(worker.run.seed)
