@@ -160,6 +160,20 @@ class DatasetError(ConfigError):
     """The data that the config names is missing, unreadable or not what the trainer needs."""
 
 
+class MissingDataError(DatasetError):
+    """There is nothing at a place that the config names.
+
+    Args:
+        message: What is not there.
+        hint: What is there.
+        place: The path or pattern, as it was looked for.
+    """
+
+    def __init__(self, message: str, hint: str | None, place: str) -> None:
+        super().__init__(message, hint)
+        self.place = place
+
+
 class NotEnoughResourcesError(ConfigError):
     """The cluster can never give what the config asks for."""
 

@@ -16,7 +16,7 @@ from rtrain.datasets.conf import SplitConf
 from rtrain.datasets.missing.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.datasets.splitting.left_out import to_read
-from rtrain.errors import DatasetError
+from rtrain.errors import DatasetError, MissingDataError
 from rtrain.storage.stores import is_url
 
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -38,7 +38,7 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
     while not parent.exists():
         path, parent = parent, parent.parent
     message = f"{key}: {text} does not exist (there is no '{path.name}' in {parent.resolve()})."
-    raise DatasetError(message, _near_names(path.name, parent))
+    raise MissingDataError(message, _near_names(path.name, parent), text)
 
 
 def _near_names(name: str, folder: Path) -> str:
@@ -163,7 +163,7 @@ def _globbed(text: str, key: str) -> list[Path]:
     root = existing_path(str(fixed), key)
     files = sorted(file for file in root.glob(str(pattern.relative_to(fixed))) if file.is_file())
     if not files:
-        raise DatasetError(f"{key}: no file matches {text}.", _near_names("", root))
+        raise MissingDataError(f"{key}: no file matches {text}.", _near_names("", root), text)
     return files
 
 

@@ -101,7 +101,7 @@ class Opened:
             return load_as_trained(self.source, self._conf_of_split(), self._encoding)
 
     def _folder_named(self) -> AbstractContextManager[None]:
-        return folder_named(self.dataset, self._root, self.model.trained.folder)
+        return folder_named(self._root, self.model.trained.folder)
 
     def trained_data(self) -> Dataset | None:
         """Return the data that training read, as it is today; None where it can't or must not be read.

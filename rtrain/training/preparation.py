@@ -180,8 +180,7 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     Raises:
         ConfigError: It can't be read.
     """
-    sections = [composed.resolved["dataset"], composed.resolved["datasets"]]
-    with folder_named(sections, composed.project_root, composed.config_path):
+    with folder_named(composed.project_root, composed.config_path):
         if composed.conf.datasets:
             return _load_several(composed, observer, starting)
         return None if composed.conf.dataset is None else _load_one(composed, observer, starting)

@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from rtrain.cli.app import run
 from rtrain.datasets.missing.elsewhere import folder_named
-from rtrain.errors import DatasetError
+from rtrain.errors import DatasetError, MissingDataError
 
 CONFIG = """\
 defaults: [{{trainer: lightgbm}}, {{dataset: csv}}]
@@ -69,17 +69,27 @@ def test_every_command_names_the_folder_that_has_the_data(home, monkeypatch, cap
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", ".", "here.csv", "nowhere.csv", "/rows", "~/rows", "s3://a/rows", "x" * 5000, "\0"]
+    "place", ["", " ", "nowhere.csv", "/rows", "~/rows", "s3://a/rows", "**/*.csv", "x" * 5000, "\0"]
 )
-def test_other_errors_stay_as_they_are(tmp_path, monkeypatch, text):
-    here = tmp_path / "a" / "here"
-    here.mkdir(parents=True)
-    for folder in (here, tmp_path):
-        (folder / "here.csv").touch()
-    monkeypatch.chdir(here)
-    with pytest.raises(DatasetError) as caught, folder_named({"path": text, "n": 3, "m": None}, None, tmp_path / "a/b"):
-        raise DatasetError("wrong", "a hint")
+def test_what_is_nowhere_stays_so(tmp_path, monkeypatch, place):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "rows.csv").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(DatasetError) as caught, folder_named(None, tmp_path / "a/b"):
+        raise MissingDataError("wrong", "a hint", place)
     assert caught.value.hint == "a hint"
+
+
+def test_other_errors_stay_as_they_are_whatever_the_project_has(home, monkeypatch, capsys):
+    (home / "other").mkdir()
+    for name in ("csv", "y", "price"):
+        (home / name).mkdir()
+    (home / "other/x.csv").write_text("price,y\n1,2\n")
+    monkeypatch.chdir(home / "other")
+    assert run(["check", "../configs/a.yaml", "dataset.path=x.csv", "dataset.label=prise"]) != 0
+    told = capsys.readouterr().err
+    assert "price" in told
+    assert "It is in" not in told
 
 
 def test_the_folder_of_the_project_comes_first_and_roots_are_none(tmp_path, monkeypatch):
@@ -89,9 +99,9 @@ def test_the_folder_of_the_project_comes_first_and_roots_are_none(tmp_path, monk
         (tmp_path / name / "rows.csv").touch()
     monkeypatch.chdir(tmp_path / "here")
     for root, expected in ((tmp_path / "project", "project"), (None, "above")):
-        with pytest.raises(DatasetError) as caught, folder_named(["rows.csv"], root, tmp_path / "above/deep/x.yaml"):
-            raise DatasetError("wrong")
+        with pytest.raises(DatasetError) as caught, folder_named(root, tmp_path / "above/deep/x.yaml"):
+            raise MissingDataError("wrong", None, "rows.csv")
         assert f"It is in {tmp_path / expected}," in str(caught.value)
-    with pytest.raises(DatasetError) as caught, folder_named(["tmp"], None, tmp_path / "x"):
-        raise DatasetError("wrong")
+    with pytest.raises(DatasetError) as caught, folder_named(None, tmp_path / "x"):
+        raise MissingDataError("wrong", None, "tmp")
     assert caught.value.hint is None
