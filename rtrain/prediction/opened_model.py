@@ -45,6 +45,8 @@ PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
 OF_MODEL = ("trainer.predictor", "trainer.datamodule")
 """Keys of the trainer that it follows too: what predicts, and what has the rows."""
+OF_TRAINING = ("optimizer", "scheduler", "callbacks", "metrics", "train_transform")
+"""Keys of the trainer that a prediction does not follow."""
 PLACES = ("path", "query")
 """Keys of a dataset that say where its rows are, each of one split perhaps."""
 OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen", "na_values")
@@ -93,13 +95,13 @@ def open_model(
     own = trust or bool(about.seal)
     root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
     sections, typed = sections_of(about, overrides)
-    if root is not None:
-        _tell_of_other_code(about, root)
     if own:
         sections["allow"] = list(about.allow)
     else:
         check_untrusted(folder, sections, set(words) - {"dataset"})
     composed = composed_of(sections, root, typed, ("rtrain", verb, str(place)))
+    if root is not None:
+        _tell_of_other_code(about, root)
     if not trust:
         refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
     trained = LoadedCheckpoint(
@@ -120,7 +122,8 @@ def open_model(
 
 
 def _tell_of_other_code(about: CheckpointMetadata, root: Path) -> None:
-    changed = changed_code(about.code, named_code(about.trainer, root))
+    used = {key: value for key, value in about.trainer.items() if key not in OF_TRAINING}
+    changed = changed_code(about.code, named_code(used, root))
     if changed:
         log.warning(
             "%s changed since the checkpoint was written: what the model computes may be something else",

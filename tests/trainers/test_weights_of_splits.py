@@ -75,3 +75,22 @@ def test_a_trainer_that_cannot_weigh_rows_refuses_the_weights_of_any_split(fit, 
     dataset = f"{{type: python, function: 'weighted_source:rows', arguments: {{weighted: [{weighted[0]}]}}}}"
     with pytest.raises(ConfigError, match="weight"):
         rtrain.fit(trainer, ["num_workers=0", f"dataset={dataset}", *words])
+
+
+@pytest.mark.parametrize("weighted", ["train", "val", "both"])
+@pytest.mark.parametrize("trainer", ["xgboost", "lightgbm"])
+def test_queries_of_a_split_may_have_weights(tmp_path, monkeypatch, trainer, weighted):
+    source = SOURCE.replace('{"x": x, "y": y}', '{"x": x, "y": y, "group": np.arange(count) // 6}')
+    source = source.replace("draw.uniform(0, 3, count)", "np.repeat(draw.uniform(1, 3, count // 6), 6)")
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "ranking_source.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    splits = ["train", "val"] if weighted == "both" else [weighted]
+    dataset = {
+        "type": "python",
+        "function": "ranking_source:rows",
+        "arguments": {"weighted": splits},
+        "task": "ranking",
+    }
+    run = rtrain.fit(trainer, num_workers=0, dataset=dataset, trainer={"num_boost_round": 3})
+    assert run.status == "succeeded"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rtrain.datasets.remote import is_glob
-from rtrain.errors import MissingDataError
+from rtrain.errors import DatasetError, MissingDataError
 
 
 @contextmanager
@@ -21,9 +21,10 @@ def folder_named(root: Path | None, below: Path | None) -> Iterator[None]:
     """
     try:
         yield
-    except MissingDataError as error:
+    except DatasetError as error:
+        missing = next((one for one in (error, error.__cause__) if isinstance(one, MissingDataError)), None)
         folders = [*filter(None, [root]), *(() if below is None else below.absolute().parents)]
-        found = next((one for one in folders if one != one.parent and _leads(one, error.place)), None)
+        found = next((one for one in folders if missing and one != one.parent and _leads(one, missing.place)), None)
         if found is not None:
             error.hint = (
                 f"It is in {found}, and relative paths start from the current folder.\n"

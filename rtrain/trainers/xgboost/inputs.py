@@ -117,6 +117,8 @@ def check_weights(dataset: Dataset | None) -> None:
         return
     for name, split in dataset.splits.items():
         columns = concatenated(list(split.own_rows(0, 1)))
+        if "weight" not in columns:
+            continue
         differ = (np.diff(columns["group"]) == 0) & (np.diff(columns["weight"]) != 0)
         if differ.any():
             row = int(differ.argmax())
