@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from inspect import isfunction, signature
-from types import CodeType
+from inspect import isfunction, signature, unwrap
+from types import CodeType, FunctionType
 from typing import Any
 
 from rtrain.config.did_you_mean import alike
@@ -42,12 +42,10 @@ def is_never_called(name: str, kind: type, contract: type) -> bool:
     It may also say a part of it, ``save``, or more, ``validation_end``.
     A method that another one of the class refers to is a part of that one, whatever its name.
     """
-    called = public_methods(contract)
-    if name.startswith("on_") or alike(name, called):
-        return True
-    meaning = _meaning(name)
+    called, meaning = public_methods(contract), _meaning(name)
     is_like = bool(meaning) and any(meaning <= other or meaning > other for other in map(_meaning, called))
-    return is_like and name not in _referred_to(kind, contract, name)
+    is_like = is_like or name.startswith("on_") or alike(name, called) is not None
+    return is_like and name not in _referred_to(kind, name)
 
 
 def meant_methods(name: str, called: Sequence[str]) -> list[str]:
@@ -76,16 +74,17 @@ def _meaning(name: str) -> set[str]:
     return {MEANINGS[part] for part in parts} - {""} if set(parts) <= set(MEANINGS) else set()
 
 
-def _referred_to(kind: type, contract: type, but: str) -> set[str]:
-    """Return the names in the code of a class, but for those in one of its methods."""
-    functions = [
-        value
-        for base in kind.__mro__
-        if issubclass(base, contract)
-        for name, value in vars(base).items()
-        if isfunction(value) and name != but
-    ]
+def _referred_to(kind: type, but: str) -> set[str]:
+    """Return the names in the code of a class and its bases, but for those in one of its methods."""
+    members = [value for base in kind.__mro__ for name, value in vars(base).items() if name != but]
+    functions = [part for one in members for part in _functions_of(one)]
     return {name for one in functions for name in _names(one.__code__)}
+
+
+def _functions_of(member: Any) -> list[FunctionType]:
+    """Return the functions of a method of any kind or of a property, without their decorators."""
+    parts = (member.fget, member.fset) if isinstance(member, property) else (getattr(member, "__func__", member),)
+    return [one for one in map(unwrap, filter(callable, parts)) if isfunction(one)]
 
 
 def _names(code: CodeType) -> Iterator[str]:

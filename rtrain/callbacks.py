@@ -95,7 +95,7 @@ def check_callback(where: str, node: Mapping[str, Any], kind: type, contract: ty
             meant = meant_methods(name, called)
             raise ConfigError(
                 f"{where}: nothing calls the method {name} of {node['_target_']}.",
-                f"{did_you_mean(*meant) if meant else there_are(called)}\nA method for your own use begins with _.",
+                f"{did_you_mean(*meant) if meant else there_are(called)}\nMethods for your own use may begin with _.",
             )
         if name in called and (why := why_suspended(getattr(kind, name))):
             raise ConfigError(f"{where}: the method {name} of {node['_target_']} {why}: calling it does nothing.")

@@ -62,8 +62,15 @@ def test_a_method_that_the_class_itself_uses_may_have_any_name():
     def inside(self, training):
         return [self.save(one) for one in (training,)]
 
-    for one in (uses, by_name, inside):
+    def decorated(function):
+        return functools.wraps(function)(lambda *arguments: function(*arguments))
+
+    for one in (uses, by_name, inside, decorated(uses)):
         check(rtrain.WorkerCallback, epoch_end=one, save=taken)
+    for one in (staticmethod(uses), classmethod(uses), property(lambda self: self.save(None))):
+        check(rtrain.WorkerCallback, own=one, save=taken)
+    check(type("Mixed", (type("Mixin", (), {"own": uses}), rtrain.WorkerCallback), {}), save=taken)
+    check(rtrain.WorkerCallback, epoch_end=lambda self, training: self.on_batch(training), on_batch=taken)
     with pytest.raises(ConfigError, match="nothing calls the method save"):
         check(rtrain.WorkerCallback, epoch_end=taken, save=uses)
 

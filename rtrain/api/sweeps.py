@@ -11,7 +11,7 @@ from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
 from rtrain.config.session import Session
-from rtrain.displays.notebook import WarningObserver, sweep_display
+from rtrain.displays.notebook import observing, sweep_display
 from rtrain.schemas import schemas
 from rtrain.sweeps.sweep import run_sweep
 
@@ -47,8 +47,9 @@ def sweep(
         own_turn(),
         opened_call("sweep", config, overrides, short) as call,
         Session(call.source, call.words, schemas(), folder, call=call) as session,
+        observing(sweep_display(quiet, call), call) as observer,
     ):
-        record = run_sweep(session, sweep_display(quiet, call) or WarningObserver(call))
+        record = run_sweep(session, observer)
     if record.by_ctrl_c:
         raise KeyboardInterrupt(f"the sweep was saved in {record.folder}; the same call resumes it")
     return SweepResult(record.folder)

@@ -13,7 +13,7 @@ from rtrain.config.calls.opened import Config, opened_call
 from rtrain.config.calls.overrides import Overrides
 from rtrain.config.files.locations import shown
 from rtrain.config.session import Session
-from rtrain.displays.notebook import WarningObserver, run_display
+from rtrain.displays.notebook import observing, run_display
 from rtrain.errors import ConfigError
 from rtrain.history.references import run_or_url
 from rtrain.process.interrupts import AT_ONCE, BY_CTRL_C
@@ -59,8 +59,9 @@ def fit(
         own_turn(),
         opened_call("fit", config, overrides, short) as call,
         Session(call.source, call.words, schemas(), folder, call=call) as session,
+        observing(run_display(quiet, call), call) as observer,
     ):
-        run = fit_session(session, run_display(quiet, call) or WarningObserver(call))
+        run = fit_session(session, observer)
     return _unless_interrupted(run)
 
 
@@ -92,8 +93,12 @@ def resume(
         UserWarning: What differs from before; that nothing is left to train, and how to extend the run. A display
             shows it as a note instead.
     """
-    with CallersView(), own_turn(), opened_call("resume", os.fspath(run), overrides, short) as call:
-        observer = run_display(quiet, call) or WarningObserver(call)
+    with (
+        CallersView(),
+        own_turn(),
+        opened_call("resume", os.fspath(run), overrides, short) as call,
+        observing(run_display(quiet, call), call) as observer,
+    ):
         place = run_or_url(call.place)
         if is_sweep(Path(place)):
             command = f"rtrain resume {quote(shown(Path(place)))}"

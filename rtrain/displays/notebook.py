@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import deque
-from pathlib import Path
-from threading import get_ident
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from rtrain.config.calls.call import Call, in_python
 from rtrain.displays.run import PlainDisplay, PlainLines
-from rtrain.runs.manifest import Manifest
 from rtrain.runs.observer import Observer, SilentObserver
 from rtrain.sweeps.observer import SweepObserver
-from rtrain.sweeps.record.sweep_record import SweepRecord
+
+D = TypeVar("D")
 
 
 def run_display(quiet: bool | None, call: Call) -> Observer | None:
@@ -81,9 +81,7 @@ class _RunDisplay(_InPython, PlainDisplay):
 
 
 class WarningObserver(SilentObserver):
-    """Says only what the user should know, as warnings of the thread that called rtrain.
-
-    A warning may be an error (``python -W error``): in a thread of rtrain's, that would end the thread.
+    """Says only what the user should know, as warnings.
 
     Args:
         call: What it says has the form of this call.
@@ -91,24 +89,31 @@ class WarningObserver(SilentObserver):
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._caller, self._late = get_ident(), deque[str]()
+        self._error: UserWarning | None = None
 
     def notice(self, text: str) -> None:
-        """Warn; in another thread than the caller's, when the run ends."""
-        if get_ident() == self._caller:
-            self._warn(text)
-        else:
-            self._late.append(text)
+        """Warn. Where a warning is an error (``python -W error``), it waits: it would end the run in the middle."""
+        try:
+            warnings.warn(in_python(text, self._call) or "", stacklevel=2)
+        except UserWarning as error:
+            self._error = self._error or error
 
-    def ended(self, run_dir: Path, manifest: Manifest) -> None:
-        """Warn of what happened in other threads."""
-        while self._late:
-            self._warn(self._late.popleft())
+    def raise_error(self) -> None:
+        """Raise the first warning that is an error, if there is one."""
+        if self._error is not None:
+            raise self._error
 
-    def sweep_ended(self, record: SweepRecord) -> None:
-        """Warn of what happened in other threads."""
-        while self._late:
-            self._warn(self._late.popleft())
 
-    def _warn(self, text: str) -> None:
-        warnings.warn(in_python(text, self._call) or "", stacklevel=3)
+@contextmanager
+def observing(display: D | None, call: Call) -> Iterator[D | WarningObserver]:
+    """Give a display, or else what warns.
+
+    Raises:
+        UserWarning: A warning is an error, and the block raised none of its own.
+    """
+    if display is not None:
+        yield display
+        return
+    observer = WarningObserver(call)
+    yield observer
+    observer.raise_error()

@@ -9,7 +9,7 @@ import pytest
 
 import rtrain
 from rtrain.config.calls.call import Call
-from rtrain.displays.notebook import WarningObserver
+from rtrain.displays.notebook import WarningObserver, observing
 
 QUICK = ["dataset=digits", "dataset.limit=400", "epochs=1", "num_workers=0"]
 HOOKS = """
@@ -79,22 +79,33 @@ def test_an_ordinary_run_warns_of_nothing():
         rtrain.fit("mlp", QUICK)
 
 
-def test_a_warning_that_is_an_error_is_raised_where_rtrain_was_called():
+@pytest.mark.parametrize("name", WRONG)
+def test_a_warning_that_is_an_error_leaves_the_run_whole(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        with pytest.raises(UserWarning, match="the chat is away"):
-            rtrain.fit("mlp", words("Fails"))
+        with pytest.raises(UserWarning, match=WRONG[name][1]):
+            rtrain.fit("mlp", words(name))
+    (run,) = rtrain.runs()
+    assert run.status == "succeeded"
 
 
-def test_the_text_of_another_thread_waits_for_the_end_and_comes_once(tmp_path):
+def test_an_error_of_the_run_counts_more_than_a_warning():
+    def fail():
+        with observing(None, Call("fit", "mlp")) as observer:
+            observer.notice("a note")
+            raise ZeroDivisionError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        with pytest.raises(ZeroDivisionError):
+            fail()
+
+
+def test_the_text_of_another_thread_is_a_warning_too():
     observer = WarningObserver(Call("fit", "mlp"))
+    thread = threading.Thread(target=observer.notice, args=["of a thread"])
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        thread = threading.Thread(target=observer.notice, args=["late"])
         thread.start()
         thread.join()
-        observer.notice("now")
-        assert [str(one.message) for one in found] == ["now"]
-        observer.ended(tmp_path, None)
-        observer.sweep_ended(None)
-    assert [str(one.message) for one in found] == ["now", "late"]
+    assert [str(one.message) for one in found] == ["of a thread"]
