@@ -61,7 +61,7 @@ class LiveSweepDisplay(LiveScreen):
         table = Table(box=None, pad_edge=False)
         for name in ("trial", "parameters", "epoch", "metric"):
             table.add_column(name, no_wrap=name == "trial")
-        shown = [one for one in self._record.trials if (one.status in (Status.RUNNING, Status.PAUSED))]
+        shown = [one for one in self._record.trials if one.status in (Status.RUNNING, Status.PAUSED)]
         shown.sort(key=lambda one: one.status == Status.PAUSED)
         most = max(1, min(MAX_ROWS, self._console.height - LINES_AROUND))
         for one in shown[:most]:

@@ -18,11 +18,16 @@ def hints_of(conf: type) -> Mapping[str, Any]:
     return MappingProxyType({one.name: hints[one.name] for one in fields(conf)})
 
 
+@lru_cache(maxsize=1000)
+def _annotations_of(conf: type) -> Mapping[str, Any]:
+    return get_type_hints(conf, include_extras=True)
+
+
 def may_be_mapping(conf: type, name: str) -> bool:
     """Return whether a field takes a mapping in the place of a plain value, as the schema of its annotation says."""
     if hints_of(conf)[name] is not Any:
         return False
-    kinds = get_args(get_type_hints(conf, include_extras=True)[name])
+    kinds = get_args(_annotations_of(conf)[name])
     schemas = [one.json_schema for one in kinds if isinstance(one, WithJsonSchema)]
     return any(part.get("type") == "object" for schema in schemas if schema for part in schema.get("anyOf", ()))
 

@@ -102,7 +102,8 @@ class Python(Source):
 
         found = _call(conf, self.builder)
         if _is_by_split(found):
-            message = f"{conf.function} returns rows by split, and each of datasets is one table: {', '.join(found)}."
+            names = ", ".join(map(str, found))
+            message = f"{conf.function} returns rows by split, and each of datasets is one table: {names}."
             hint = "Return the rows of one split, chosen by an argument: 'dataset.arguments={split: train}'"
             raise DatasetError(message, hint)
         if isinstance(found, Mapping):
@@ -197,7 +198,7 @@ def _checked_splits(found: Mapping[Any, Any], conf: FunctionConf) -> Mapping[str
         hint = f"Call it '{meant}'." if meant else there_are(SPLITS)
         raise DatasetError(f"{conf.function} returns '{unknown[0]}', and there is no split '{unknown[0]}'.", hint)
     if "train" not in found:
-        raise DatasetError(f"{conf.function} returns no split 'train'; it returns {', '.join(found)}.")
+        raise DatasetError(f"{conf.function} returns no split 'train'; it returns {', '.join(map(str, found))}.")
     return found
 
 

@@ -47,7 +47,7 @@ def check_gpu(scaling: ScalingConf) -> None:
 def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[None]:
     """Set threads, determinism and the seed of everything that is built; afterwards the process is as it was.
 
-    What the process draws later is what it would have drawn without the block.
+    What the process draws later is what it would have drawn without the block, but for GPUs that it first uses in it.
 
     Args:
         worker: Its conf has ``num_threads``.
@@ -68,7 +68,7 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         filling.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not deterministic
     is_used = worker.in_process and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    own_gpus = [torch.cuda.current_device()] if is_used else []
+    own_gpus = range(torch.cuda.device_count()) if is_used else ()
     try:
         with torch.random.fork_rng(own_gpus):
             torch.manual_seed(worker.run.seed)

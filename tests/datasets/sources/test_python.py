@@ -71,6 +71,7 @@ def module(tmp_path, monkeypatch):
         (["train", "validation"], "'validation', and there is no split 'validation'.\nCall it 'val'"),
         (["train", "holdout"], "there is no split 'holdout'.\navailable: train, val, test"),
         (["test", "val"], "returns no split 'train'"),
+        ([0, 1], "there is no split '0'.\navailable: train, val, test"),
     ],
 )
 def test_splits_of_other_names_are_named(load, module, kind, names, message):

@@ -16,7 +16,7 @@ KEY = "trainer.find_unused_parameters"
 MOST_NAMED = 3
 _TOLD = "Expected to have finished reduction in the prior iteration"
 """How torch's error begins."""
-_NUMBERS = re.compile(r"did not receive grad for rank \d+: ([\d ]+)")
+_NUMBERS = re.compile(r"Parameter indices which did not receive grad for rank \d+: ([\d ]+)")
 """How it numbers the weights."""
 
 
