@@ -164,8 +164,8 @@ class MissingDataError(DatasetError):
     """There is nothing at a place that the config names.
 
     Args:
-        message: What is not there.
-        hint: What is there.
+        message: What is missing.
+        hint: What the folder has.
         place: The path or pattern, as it was looked for.
     """
 

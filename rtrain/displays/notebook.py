@@ -109,7 +109,7 @@ def observing(display: D | None, call: Call) -> Iterator[D | WarningObserver]:
     """Give a display, or else what warns.
 
     Raises:
-        UserWarning: A warning is an error, and the block raised none of its own.
+        UserWarning: A warning is an error, and the block itself raised nothing.
     """
     if display is not None:
         yield display

@@ -23,7 +23,7 @@ def named_code(section: Any, root: Path) -> dict[str, str]:
     for file in sorted({file for name in _names(section) if (file := _file_of(name)) is not None}):
         try:
             found[file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name] = sha256_of(file)
-        except OSError:  # whoever imports it hears of it
+        except OSError:  # the error comes when it is imported
             continue
     return found
 

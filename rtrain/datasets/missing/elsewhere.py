@@ -39,5 +39,5 @@ def _leads(folder: Path, place: str) -> bool:
         return False
     try:
         return (folder / place).exists() or (is_glob(place) and "**" not in place and any(folder.glob(place)))
-    except (OSError, ValueError):  # a text that is no path
+    except (OSError, ValueError):  # a text that can't be a path
         return False

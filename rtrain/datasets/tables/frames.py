@@ -69,13 +69,13 @@ def arrays_by_name(found: Mapping[Any, Any], where: str) -> dict[str, np.ndarray
     """Return what a mapping holds as arrays with a value for each row.
 
     Raises:
-        DatasetError: One is no array, a sparse matrix, or has rows that differ in shape; names it.
+        DatasetError: One is not an array, is a sparse matrix, or has rows that differ in shape; names it.
     """
     return {str(name): _as_array(str(name), values, where) for name, values in found.items()}
 
 
 def is_sparse(values: Any) -> bool:
-    """Return whether this is a sparse matrix of scipy, which numpy takes for a single object."""
+    """Return whether this is a sparse matrix of scipy, which numpy would hold as a single object."""
     return hasattr(values, "toarray")
 
 

@@ -1,4 +1,4 @@
-"""Weights that a step leaves out: ``DistributedDataParallel`` allows that only where it was told so."""
+"""Weights that a step leaves out: ``DistributedDataParallel`` allows that only with ``find_unused_parameters``."""
 
 from __future__ import annotations
 
