@@ -111,7 +111,7 @@ def words_of_mapping(mapping: Mapping[Any, Any]) -> list[str]:
 def _words(key: str, value: Any) -> Iterator[str]:
     """Yield the words for a value; a class with its arguments, and keys that Hydra can't read, stay one."""
     if isinstance(value, Choice):
-        yield _choice(key, value)
+        yield f"{'++' if is_free(key) else ''}{_choice(key, value)}"
         return
     if isinstance(value, Mapping) and "_target_" in value and any(isinstance(one, Choice) for one in value.values()):
         yield _choice(key, _combined(value))

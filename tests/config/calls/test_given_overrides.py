@@ -166,3 +166,14 @@ def test_errors_name_no_value_which_may_be_a_secret():
 def test_a_choice_of_nothing_is_refused():
     with pytest.raises(ConfigError):
         choice()
+
+
+@pytest.mark.parametrize("key", ["vars.x", "trainer.train_loop_config.lr", "trainer.train_function_config.lr"])
+def test_a_choice_may_add_a_key_where_a_value_may(key):
+    for given, words in (
+        ({key: 1}, [f"++{key}=1"]),
+        ({key: choice(1, 2)}, [f"++{key}=1,2"]),
+        ({key.rpartition(".")[0]: {key.rpartition(".")[2]: choice(1, 2)}}, [f"++{key}=1,2"]),
+    ):
+        assert [one.word for one in given_overrides(given)] == words
+    assert [one.word for one in given_overrides({"optimizer.lr": choice(1, 2)})] == ["optimizer.lr=1,2"]

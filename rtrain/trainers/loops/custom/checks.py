@@ -157,7 +157,7 @@ def _not_taken(job: Job, function: Any) -> tuple[str, str]:
     path = job.conf.trainer.train_loop
     return (
         f"has no effect: {path} needs no argument",
-        f"The config is passed to a parameter without a default: def {getattr(function, '__name__', path)}(config)",
+        f"The config is passed to a parameter without a default: def {getattr(function, '__name__', 'train')}(config)",
     )
 
 

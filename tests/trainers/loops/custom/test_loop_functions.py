@@ -247,3 +247,14 @@ def test_a_function_of_a_notebooks_cell_is_refused_with_the_way_out(tmp_path):
     with pytest.raises(ConfigError, match="workers must import") as caught:
         rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0"])
     assert "trainer.train_loop=my_module:train" in caught.value.hint
+
+
+def test_a_sweep_from_python_may_vary_keys_that_the_config_lacks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "loop_functions.py").write_text(FUNCTIONS)
+    (tmp_path / "loop.yaml").write_text("trainer: {type: torch, train_loop: 'loop_functions:scaled'}\nnum_workers: 0\n")
+    key = "trainer.train_loop_config"
+    for varied in ({f"{key}.value": rtrain.choice(1, 2)}, {key: rtrain.choice({"value": 1}, {"value": 2})}):
+        found = rtrain.sweep("loop.yaml", {**varied, "sweep.metric": "value", "sweep.mode": "max"})
+        assert sorted(one.run.metrics["value"] for one in found.trials) == [1, 2]
