@@ -71,7 +71,7 @@ def check_and_say(session: Session, *, multirun: bool, with_data: bool) -> None:
 
 def _checked(composed: Composed, trials: Trials | None, observer: Observer) -> Job:
     """Return the job that was found to be right; of a sweep, that of the first trial."""
-    from rtrain.training.preparation import check_composed
+    from rtrain.training.checking import check_composed
 
     if trials is None:
         return check_composed(composed, observer)[0]

@@ -330,13 +330,6 @@ class RowReader(Protocol):
         """
 
 
-def check_kind(known: bool, rows: str) -> None:
-    """Raise a DatasetError if a source gives ``rows`` to a model that was trained on rows of another kind."""
-    if not known:
-        message = f"the model was trained on another kind of rows, and this source gives {rows}."
-        raise DatasetError(message, "Choose a source like the one of training: dataset=<type>")
-
-
 class Source(ABC):
     """A kind of dataset that configs can name with ``dataset.type``."""
 

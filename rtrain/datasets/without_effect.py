@@ -56,3 +56,10 @@ def check_task(task: str, fitting: Collection[str], rows: str) -> None:
     """Raise a DatasetError if ``rows`` can't be used to learn what the config says."""
     if task not in fitting and not _recorded.get():
         raise DatasetError(f"dataset.task={task} can't be learned from {rows}.", f"Choose: {', '.join(fitting)}")
+
+
+def check_kind(known: bool, rows: str) -> None:
+    """Raise a DatasetError if a source gives ``rows`` to a model that was trained on rows of another kind."""
+    if not known:
+        message = f"the model was trained on another kind of rows, and this source gives {rows}."
+        raise DatasetError(message, "Choose a source like the one of training: dataset=<type>")

@@ -13,7 +13,8 @@ from rtrain.sweeps.factory import check_reported, decides_nothing, goals_of, mak
 from rtrain.sweeps.planning import Planner, check_resume, named
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.trainers.base import Job
-from rtrain.training.preparation import check_composed, check_job
+from rtrain.training.checking import check_composed
+from rtrain.training.preparation import check_job
 
 
 def check_sweep(trials: Trials, observer: Observer) -> Job:

@@ -383,20 +383,3 @@ def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: Seque
     reads = plugin.takes_ray_datasets(job.conf.trainer) and job.dataset is not None
     data_cpus = 1 if reads and not alone else 0
     check_feasible(scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)
-
-
-def check_composed(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlugin]:
-    """Check a config as far as possible without training, and return its job and the trainer's plugin.
-
-    Args:
-        composed: What the user asks for.
-        observer: Notified of each step, and of anything the user should know.
-
-    Raises:
-        ConfigError: Something is wrong.
-    """
-    with composed.redact.cleaning():
-        job, plugin, *_ = check_whole_job(composed, observer)
-        for notice in job.notices:
-            observer.notice(notice)
-    return job, plugin

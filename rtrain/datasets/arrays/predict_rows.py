@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.datasets.arrays.load import Arrays, check_beside, check_pixels, inputs, targets
-from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.base import RawChunk
 from rtrain.datasets.labels import Labels
+from rtrain.datasets.without_effect import check_kind
 from rtrain.errors import DatasetError
 
 CHUNK_ROWS = 4_096

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.base import RawChunk
 from rtrain.datasets.files import existing_path, files_at
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, ImagesConf
 from rtrain.datasets.images.decoded import ImageReader
@@ -17,6 +17,7 @@ from rtrain.datasets.images.load import images_below
 from rtrain.datasets.images.pixels import image_size
 from rtrain.datasets.labels import known_classes, trained_classes
 from rtrain.datasets.remote import is_glob
+from rtrain.datasets.without_effect import check_kind
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
 

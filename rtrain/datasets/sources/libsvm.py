@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
 from rtrain.datasets.conf import ArraysConf, SplitConf, TablePath
-from rtrain.datasets.without_effect import refuse_idle
+from rtrain.datasets.without_effect import check_kind, refuse_idle
 
 if TYPE_CHECKING:
     from rtrain.datasets.arrays.libsvm_text import Files, SparseColumns

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.value_types.texts import one_of
-from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
 from rtrain.datasets.conf import ArraysConf, TablePath
 from rtrain.datasets.splitting.left_out import read_for, to_read
+from rtrain.datasets.without_effect import check_kind
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:

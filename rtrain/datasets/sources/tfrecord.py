@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.did_you_mean import there_are
-from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
 from rtrain.datasets.conf import ArraysConf, PixelsConf, TablePath
-from rtrain.datasets.without_effect import refuse_idle
+from rtrain.datasets.without_effect import check_kind, refuse_idle
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
 from rtrain.datasets.conf import ArraysConf, PixelsConf, TablePath
-from rtrain.datasets.without_effect import refuse_idle
+from rtrain.datasets.without_effect import check_kind, refuse_idle
 from rtrain.errors import DatasetError
 from rtrain.text.enumeration import few
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from rtrain.config.did_you_mean import closest
-from rtrain.datasets.base import Dataset, RawChunk, Source, check_kind
+from rtrain.datasets.base import Dataset, RawChunk, Source
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
@@ -20,7 +20,7 @@ from rtrain.datasets.tables.adjusted import Adjustment
 from rtrain.datasets.tables.column_roles import Roles
 from rtrain.datasets.tables.preprocessing import Preprocessing
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_columns, check_has
-from rtrain.datasets.without_effect import as_recorded
+from rtrain.datasets.without_effect import as_recorded, check_kind
 from rtrain.errors import DatasetError
 
 Files = Mapping[str, Sequence[Path]]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rtrain.config.files.home import expanded
-from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.base import RawChunk
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.texts.conf import TextConf
@@ -18,6 +18,7 @@ from rtrain.datasets.texts.from_files import has_class_folders
 from rtrain.datasets.texts.load import blocks, coded_texts, joined_text
 from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.texts.tokens import Tokens
+from rtrain.datasets.without_effect import check_kind
 
 
 def open_text_rows(conf: TextConf, encoding: Mapping[str, Any]) -> TextRows:
