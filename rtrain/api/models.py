@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from rtrain.callers_view import CallersView
 from rtrain.config.calls.opened import opened_call
-from rtrain.config.calls.overrides import Overrides, is_frame
+from rtrain.config.calls.overrides import Overrides
+from rtrain.config.calls.plain import is_frame
 from rtrain.errors import ConfigError
 from rtrain.evaluation import measure
 from rtrain.history.references import find_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from rtrain.errors import (
     shortened,
 )
 from rtrain.process.interrupts import AT_ONCE, StopRequest, is_by_signal
-from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints, latest_checkpoint
+from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
 from rtrain.runs.filesystem.files import named_errors
@@ -166,11 +166,10 @@ def _output_lines(prepared: Prepared) -> OutputLines | None:
     return OutputLines(all_ranks=wanted == "all" and prepared.cluster is not None)
 
 
-def _edited_files(run_dir: Path, about: CheckpointMetadata) -> list[str]:
-    """Return the files of the project that the trainer names and that have changed since the latest checkpoint."""
-    latest = latest_checkpoint(run_dir)
+def _edited_files(checkpoints: Sequence[Path], about: CheckpointMetadata) -> list[str]:
+    """Return the files of the project that the trainer names and that have changed since the last checkpoint."""
     try:
-        return [] if latest is None else changed_code(read_about(latest).code, about.code)
+        return changed_code(read_about(checkpoints[-1]).code, about.code) if checkpoints else []
     except CheckpointError:  # a damaged one is reported where training takes it up
         return []
 
@@ -183,9 +182,10 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     code = code_changes(code_of_run(resumption.run_dir, before), code_now(manifest.git, manifest.versions))
     ended = how_it_was_cut_off(resumption.run_dir, before)
     changed = f"resuming with {', '.join(changed_keys)}" if changed_keys else None
-    others = [*([in_words(code)] if code else []), *_edited_files(resumption.run_dir, prepared.job.about)]
+    checkpoints = all_checkpoints(resumption.run_dir)
+    others = [*([in_words(code)] if code else []), *_edited_files(checkpoints, prepared.job.about)]
     other_code = f"the code is another one than before: {few(others, MOST_CHANGES)}" if others else None
-    anew = None if all_checkpoints(resumption.run_dir) else "it has no checkpoint, so training starts from scratch"
+    anew = None if checkpoints else "it has no checkpoint, so training starts from scratch"
     for text in (ended, notice, changed, other_code, anew, _sweep_of(resumption.run_dir, prepared)):
         if text is not None:
             observer.notice(text)

@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
-from rtrain.config.calls.plain import plain_value
+from rtrain.config.calls.plain import is_frame, plain_value
 from rtrain.config.compose.aliases import CHOOSABLE, TRIAL_SCHEDULER, expand_key
 from rtrain.config.compose.search_space import as_text, varied
 from rtrain.errors import ConfigError
@@ -85,11 +85,6 @@ def _positional(overrides: Any) -> list[Given]:
             hint = '  overrides must be a string, "lr=0.1", a list of strings, or a mapping, {"lr": 0.1}'
             raise ConfigError(f"an override must be a string, not a {type(one).__qualname__}.", hint)
     return [Given(one, "text") for one in texts]
-
-
-def is_frame(value: Any) -> bool:
-    """Return whether this is a table of pandas, polars or Arrow; the first yields the names of its columns."""
-    return hasattr(type(value), "columns")
 
 
 def words_of_mapping(mapping: Mapping[Any, Any]) -> list[str]:

@@ -13,6 +13,11 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.errors import ConfigError
 
 
+def is_frame(value: Any) -> bool:
+    """Return whether this is a table of pandas, polars or Arrow, lazy ones included; no column is looked at."""
+    return hasattr(type(value), "columns")
+
+
 def plain_value(value: Any, key: str = "") -> Any:
     """Return a value as None, a bool, a number, a text, or lists and mappings of them.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.calls.plain import is_frame
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.targets.builder import Builder
 from rtrain.config.value_types.texts import one_of
@@ -183,7 +184,7 @@ def _is_by_split(found: Any) -> bool:
 
 def _holds_rows(found: Any) -> bool:
     """Return whether this can only be the rows of a split: a column is a list, an array or a series."""
-    if isinstance(found, Mapping) or _has_columns(found) or any(hasattr(found, one) for one in OF_BATCHES):
+    if isinstance(found, Mapping) or is_frame(found) or any(hasattr(found, one) for one in OF_BATCHES):
         return True
     return _is_listed(found) and not (isinstance(found, Sequence) or hasattr(found, "__array__"))
 
@@ -271,18 +272,13 @@ def _table(found: Any, conf: FunctionConf) -> pa.Table | None:
     if isinstance(found, pa.RecordBatchReader):
         return found.read_all()
     library = type(found).__module__.partition(".")[0]
-    if library == "pandas" and _has_columns(found):
+    if library == "pandas" and is_frame(found):
         return table_of_pandas(found, conf.function)
-    if library == "polars" and _has_columns(found):
+    if library == "polars" and is_frame(found):
         return table_of_polars(found, conf.function)
     if hasattr(found, "iter_batches"):
         return pa.concat_tables(found.iter_batches(batch_size=None, batch_format="pyarrow"))
     return None
-
-
-def _has_columns(found: Any) -> bool:
-    """Return whether this is a frame, lazy ones included, whose columns are not looked at."""
-    return hasattr(type(found), "columns")
 
 
 def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table:
