@@ -17,6 +17,7 @@ from rtrain.cluster import ready_cluster
 from rtrain.cluster.loopback import alone_on_this_machine, token_path
 from rtrain.cluster.prestart import Prestart
 from rtrain.cluster.quiet import quieten
+from rtrain.cluster.ray_servers import RayServers
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
@@ -41,13 +42,27 @@ class Cluster:
     """Other runs train there at the same time: each worker has the cores that it reserves, and no more."""
     session: RaySession | None = None
     """Its processes, where this process has started them."""
+    servers: RayServers | None = None
+    """Those of its processes that this one can't do without."""
     worker_env: Mapping[str, str] = field(default_factory=dict)
     """Variables that all its processes have, but for those that the user's ``cluster.runtime_env`` sets."""
 
     @property
     def is_lost(self) -> bool:
-        """Whether one of Ray's processes has ended; those of a cluster that another process started are not watched."""
-        return self.session is not None and self.session.is_lost
+        """Whether one of Ray's processes has ended without which it will end this one."""
+        return self.lost is not None
+
+    @property
+    def answers(self) -> bool:
+        """Whether calls of Ray's return soon."""
+        return self.servers is None or self.servers.head_answers
+
+    @property
+    def lost(self) -> str | None:
+        """What was lost, in words; None: nothing."""
+        if self.session is not None:
+            return "the Ray cluster of this run" if self.session.is_lost else None
+        return None if self.servers is None else self.servers.lost
 
 
 class StartingCluster:
@@ -67,6 +82,7 @@ class StartingCluster:
         self._ready, self._over = threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._session: RaySession | None = None
+        self._cluster: Cluster | None = None
         self._address = conf.address or os.environ.get("RAY_ADDRESS")
         wait_for_left(conf.start_timeout_seconds)
         self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
@@ -151,16 +167,19 @@ class StartingCluster:
                 "Without cluster.address, rtrain starts a local one.",
             ) from self._error
         ray = sys.modules["ray"]
-        nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
+        known = ray.nodes()
+        nodes = tuple(node["Resources"] for node in known if node["Alive"])
         if not nodes:
             raise NotEnoughResourcesError(f"{where} has no live node.")
-        return Cluster(own=self.own, nodes=nodes, session=self._session, worker_env=self._worker_env)
+        servers = RayServers.of_this_process(known)
+        self._cluster = Cluster(self.own, nodes, session=self._session, servers=servers, worker_env=self._worker_env)
+        return self._cluster
 
     def close(self) -> None:
         """Disconnect; shut the cluster down if it is rtrain's own. One that never answered is not waited for."""
         self._over.set()
         if self._ready.is_set():
-            is_lost = self._session is not None and self._session.is_lost
+            is_lost = self._cluster is not None and self._cluster.is_lost
             self._thread.join(LOST_SECONDS if is_lost else END_SECONDS)
         else:
             self._thread.name = LEFT

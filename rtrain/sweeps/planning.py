@@ -20,7 +20,6 @@ from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
 from rtrain.plugins import named_plugin
-from rtrain.runs.manifest import MANIFEST, read_manifest
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.status import Status
 from rtrain.searches.base import Objective, Point, Search
@@ -30,11 +29,12 @@ from rtrain.sweeps.factory import check_reported
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
+from rtrain.sweeps.same_config import check_same, hash_of
 from rtrain.sweeps.same_data import TrainedRows
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.training.preparation import check_job, check_room, try_job
-from rtrain.training.resuming import differences, may_change_anyway, newer_keys
+from rtrain.training.resuming import differences, may_change_anyway
 
 MAX_TRIES = 1000
 """Proposals in a row that are excluded, or were made before, after which a search is taken to have no more."""
@@ -173,25 +173,18 @@ class Planner:
             return None
         if trial is None:
             words = [plan.composed.redact(word) for word in self._trials.words(point)]
-            name, mark = self._trials.name(number, point), plan.composed.config_hash
+            name, mark = self._trials.name(number, point), hash_of(plan.composed)
             trial = Trial(number=number, point=point, overrides=words, name=name, config_hash=mark)
             trainer = plan.composed.resolved["trainer"]
             if not has_own_loop(trainer):
                 trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
-        elif trial.config_hash != plan.composed.config_hash:
-            if trial.config_hash != plan.composed.hash_without(self._newer_keys(trial, plan.composed)):
-                _refuse_other_config(trial, self._trials)
-            trial.config_hash = plan.composed.config_hash
+        else:
+            check_same(trial, plan.composed, self._record)
+            trial.config_hash = hash_of(plan.composed)
         trial.point = tuple(point)  # numbers of rows in sweep.zip may be others now
         self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
         return trial, plan
-
-    def _newer_keys(self, trial: Trial, composed: Composed) -> list[str]:
-        """Return the keys of a trial's config that were unknown when it was planned, as its run tells, or another."""
-        folders = (self._record.folder / one.name for one in (trial, *self._record.trials))
-        run_dir = next((folder for folder in folders if (folder / MANIFEST).exists()), None)
-        return [] if run_dir is None else newer_keys(read_manifest(run_dir), composed)
 
     def _note_failed(self, number: int, point: Point, error: ConfigError) -> None:
         """Keep a trial that can't be composed: others were trained before it was thought of."""
@@ -268,14 +261,6 @@ def _reorder_points(record: SweepRecord, trials: Trials) -> None:
         trial.point = tuple(values[name] for name in now)
 
 
-def _refuse_other_config(trial: Trial, trials: Trials) -> None:
-    raise ConfigError(
-        f"{shown(trials.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
-        "same.",
-        "Change the config back, or start another sweep: sweep.name=NAME",
-    )
-
-
 def check_resume(composed: Composed) -> None:
     """Raise a ConfigError if a trial is to resume by itself."""
     if composed.conf.run.resume != "never":
@@ -309,7 +294,7 @@ class Checks:
         """The cluster, which answers, and which trials share."""
         starting = self._shared.starting
         if starting is not None and self._cluster is None:
-            self._cluster = replace(starting.wait(), shared=True, session=None)
+            self._cluster = replace(starting.wait(), shared=True)
         return self._cluster
 
     def check(self, composed: Composed) -> None:

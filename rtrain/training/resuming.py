@@ -310,9 +310,13 @@ def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resump
     if "type" not in (manifest.config.get("trainer") or {}):
         again = f"To train it again: rtrain fit {quote(shown(run_dir / CONFIG_NAME))}"
         raise ConfigError(f"{run_dir / MANIFEST} is damaged: config.trainer.type is missing.", again)
-    found = dict(differences(_by_new_names(manifest.config), _by_new_names(composed.resolved)))
-    changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
-    return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
+    return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed_keys(manifest, composed))
+
+
+def changed_keys(manifest: Manifest, composed: Composed) -> dict[str, tuple[Any, Any]]:
+    """Return by key what a run was trained with, and what its config says now, where the two differ."""
+    found = differences(_by_new_names(manifest.config), _by_new_names(composed.resolved))
+    return {key: values for key, values in found if not _is_newer(key, values[1], manifest, composed)}
 
 
 def _by_new_names(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from harness import (
     until_trained,
 )
 from processes import alive, descendants, named, signal_all, until
+from started_cluster import SERVERS, started_cluster
 
 from rtrain.runs.run import Run
 
@@ -42,9 +43,9 @@ def reference(tmp_path_factory):
 class Training:
     """``rtrain fit`` on two workers, in a process of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *more):
         self.folder, self.log = folder, folder.with_suffix(".log").open("w+")
-        words = [RTRAIN, "fit", "mlp", *TWO, f"run.root_dir={folder}"]
+        words = [RTRAIN, "fit", "mlp", *TWO, f"run.root_dir={folder}", *more]
         self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log, start_new_session=True)
 
     def wait(self):
@@ -62,6 +63,9 @@ class Training:
         self.process.wait()
         self.log.close()
 
+    def output(self):
+        return Path(self.log.name).read_text()
+
     def pid_of(self, what, rng):
         """Return the process to kill; note all of them, which a killed parent loses from sight."""
         self.started = descendants(self.process.pid)
@@ -71,7 +75,7 @@ class Training:
             rank = 0 if what == "rank 0" else rng.randint(0, 1)
             (run_dir,) = run_dirs(self.folder)
             return Run.load(run_dir).manifest.workers[str(rank)]["pid"]
-        return named(self.process.pid, {"raylet": "raylet/raylet", "gcs": "gcs/gcs_server"}[what])[0]
+        return named(self.process.pid, SERVERS[what])[0]
 
 
 @pytest.fixture
@@ -113,6 +117,25 @@ def test_what_can_not_be_replaced_leaves_a_run_that_goes_on(training, reference,
     _assert_resumes(run_dir, reference)
 
 
+@pytest.mark.parametrize("what", ["raylet", "gcs"])
+def test_the_loss_of_a_cluster_that_was_joined_is_named_too(tmp_path, reference, what, seed):
+    """Ray would end the driver without a message."""
+    with started_cluster() as (address, pids):
+        training = Training(tmp_path / "runs", f"cluster.address={address}")
+        training.started = []
+        try:
+            until_trained(training.folder, random.Random(seed).randint(2, 15 * STEPS_PER_EPOCH))
+            os.kill(pids[what], signal.SIGKILL)
+            assert training.wait() == 1
+            (run_dir,) = run_dirs(training.folder)
+            assert status_of(run_dir) == "failed"
+            assert Run.load(run_dir).manifest.attempts[-1]["ended_because"]["kind"] == "cluster lost"
+            assert {"raylet": "(raylet) was lost", "gcs": "(gcs_server) was lost"}[what] in training.output()
+        finally:
+            training.end()
+    _assert_resumes(run_dir, reference, "cluster.address=null")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 @pytest.mark.parametrize("reached", ["driver", "group", "all"])
 def test_a_signal_that_reaches_more_than_the_driver_costs_nothing(training, reference, number, reached, seed):
@@ -146,8 +169,9 @@ def test_a_driver_that_can_not_write_ends_the_run_with_the_cause(tmp_path, refer
             _assert_resumes(run_dir, reference)
 
 
-def _assert_resumes(run_dir, reference):
-    done = subprocess.run([RTRAIN, "resume", str(run_dir)], capture_output=True, text=True, timeout=180, check=False)
+def _assert_resumes(run_dir, reference, *words):
+    command = [RTRAIN, "resume", str(run_dir), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert_like(run_dir, reference)
 

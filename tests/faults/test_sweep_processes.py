@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from processes import named
+from processes import named, until
+from started_cluster import SERVERS, started_cluster
 from sweep_results import num_events, only_sweep, steady
 
 from rtrain.runs.run import Run
@@ -35,6 +37,24 @@ def whole(tmp_path_factory):
     root = tmp_path_factory.mktemp("whole")
     subprocess.run([RTRAIN, *WORDS, f"run.root_dir={root}"], check=True, capture_output=True)
     return only_sweep(root)
+
+
+@pytest.mark.parametrize("what", list(SERVERS))
+@pytest.mark.parametrize("joined", [False, True], ids=["its own cluster", "a cluster that it joined"])
+def test_the_loss_of_the_cluster_is_named_and_costs_no_trial(whole, tmp_path, what, joined, seed):
+    root, rng, log = tmp_path / "runs", random.Random(f"{what} {seed}"), tmp_path / "log"
+    with started_cluster() if joined else nullcontext((None, {})) as (address, pids), log.open("w") as out:
+        words = [RTRAIN, *WORDS, f"run.root_dir={root}", *([f"cluster.address={address}"] if joined else [])]
+        sweeping = subprocess.Popen(words, stdout=out, stderr=out)
+        until(lambda: sum(map(num_events, root.glob("*"))) >= rng.randint(1, 30), seconds=180)
+        os.kill(pids[what] if joined else named(sweeping.pid, SERVERS[what])[0], signal.SIGKILL)
+        assert sweeping.wait(timeout=120) == 1
+    assert "was lost" in log.read_text()
+    folder = only_sweep(root)
+    assert read_sweep(folder)["status"] == "interrupted"
+    again = [RTRAIN, "resume", str(folder), *(["cluster.address=null"] if joined else [])]
+    subprocess.run(again, check=True, capture_output=True, timeout=240)
+    assert reported(folder) == reported(whole)
 
 
 @pytest.mark.parametrize("what", list(TITLES))

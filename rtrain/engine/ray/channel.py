@@ -291,7 +291,7 @@ class DriverChannel:
         deadline = time.monotonic() + CLOSE_SECONDS
         while self._thread.is_alive() and time.monotonic() < deadline and not self.is_cut_off:
             self._thread.join(timeout=self._interval_seconds)
-        if self._cluster is None or self._cluster.session is None:
+        if self._cluster is None or (self._cluster.session is None and not self._cluster.is_lost):
             for key in key_value_store.keys(self.name):
                 key_value_store.remove(key)
 

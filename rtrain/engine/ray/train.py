@@ -117,10 +117,10 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
 
 def _record_loss(attempts: Attempts, cluster: Cluster) -> RuntimeError:
     """Record that the cluster was lost, and return what ends the run."""
-    whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
+    message = f"{cluster.lost or 'the machine of this process in the Ray cluster'} was lost"
     hint = "Ray's processes were killed, or ran out of memory. Resume from the last checkpoint: rtrain resume RUN"
-    attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=f"{whose} was lost", hint=hint))
-    return RuntimeError(f"{whose} was lost")
+    attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=message, hint=hint))
+    return RuntimeError(message)
 
 
 def _make_task(job: Job, cluster: Cluster, data: Any) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _follow(
 ) -> BaseException | None:
     """Answer the controller and pass on a wish to stop until training is over; return what it ended by.
 
-    The loss of a cluster of this process's own is noticed here, as Ray ends the process within seconds.
+    The loss of the cluster is noticed here, as Ray ends the process soon after.
 
     Raises:
         RtrainError: What the workers sent could not be recorded; they have been asked to end.

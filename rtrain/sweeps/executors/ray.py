@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
@@ -22,7 +22,7 @@ from rtrain.config.composed import Composed
 from rtrain.config.trials import Plan
 from rtrain.engine.ray.channel import DriverChannel, WorkerChannel, request_stop
 from rtrain.engine.ray.worker_group import Group, KeptGroup, can_be_kept
-from rtrain.errors import NoRoomError, RtrainError
+from rtrain.errors import NoRoomError, RtrainError, TrainingError
 from rtrain.process.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.process.variables import drop_arguments
 from rtrain.runs.events import Event
@@ -170,10 +170,12 @@ class RayExecutor:
         self._name = f"sweep-{secrets.token_hex(6)}"
         self._count = 0
         self._records: queue.SimpleQueue[tuple[TrialRecord, str]] = queue.SimpleQueue()
-        self._channel = DriverChannel(self._name, lambda *heard: self._records.put(heard), INTERVAL_SECONDS)
+        self._channel = DriverChannel(self._name, lambda *heard: self._records.put(heard), INTERVAL_SECONDS, cluster)
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Give the trial to a free host, or to a new one if resources allow, in place of idle ones if necessary."""
+        if not self._cluster.answers:
+            return False
         kind, shape = self._kind(plan.composed), shape_of(plan.composed, own_cluster=self._cluster.own)
         seat = next((one for one in self._seats if one.trial is None and one.kind == kind), None)
         if seat is None:
@@ -223,16 +225,29 @@ class RayExecutor:
         scaling = plan.composed.conf.scaling
         task = Task(
             plan=plan,
-            cluster=None if _is_alone(plan.composed, self._cluster) else self._cluster,
+            cluster=None if _is_alone(plan.composed, self._cluster) else replace(self._cluster, session=None),
             num_threads=threads_per_worker(scaling, own_cluster=False),
         )
         seat.begins_before = time.monotonic() + scaling.start_timeout_seconds
         seat.answer = seat.actor.train.remote(task, [self._data.shared(plan.composed)], seat.channel)
 
     def wait(self) -> None:
-        """Hand on what has arrived; notice hosts that have died."""
+        """Hand on what has arrived; notice hosts that have died.
+
+        Raises:
+            TrainingError: The cluster was lost.
+        """
         import ray
 
+        if (lost := self._cluster.lost) is not None:
+            raise TrainingError(
+                f"{lost} was lost",
+                "Ray's processes were killed, or ran out of memory. The same command resumes the sweep, and its trials "
+                "from their checkpoints.",
+            )
+        if not self._cluster.answers:
+            time.sleep(INTERVAL_SECONDS)
+            return
         answers = [one.answer for one in self._seats if one.trial is not None and one.died_at is None]
         if answers:
             ray.wait(answers, num_returns=1, timeout=INTERVAL_SECONDS)
@@ -306,8 +321,8 @@ class RayExecutor:
                     seat.begins_before = 0.0
 
     def close(self) -> None:
-        """End all hosts."""
-        for seat in list(self._seats):
+        """End all hosts; those of a cluster that was lost end by themselves."""
+        for seat in [] if self._cluster.is_lost else list(self._seats):
             self._dismiss(seat)
         self._channel.close()
         self._channel.check()

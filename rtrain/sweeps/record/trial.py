@@ -53,7 +53,7 @@ class Trial:
     name: str
     """Its folder in that of the sweep."""
     config_hash: str
-    """Hash of its config, to notice a change when the sweep is resumed."""
+    """Hash of what may not change of its config when the sweep is resumed."""
     status: str = Status.PLANNED
     values: list[float] | None = None
     """What it reached: the best of one goal; of several, the newest report that holds all of them."""

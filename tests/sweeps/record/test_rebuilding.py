@@ -124,7 +124,7 @@ def test_a_sweep_that_began_before_there_was_a_key_goes_on(tiny, keys):
 def test_a_new_key_that_says_something_else_than_its_default_is_a_change(tiny, capsys):
     words = [word for word in GRID if not word.startswith("trainer.num_threads")]
     _, folder = swept(words)
-    of_an_older_rtrain(folder, "run.private")
-    Path("tiny.yaml").write_text(CONFIG.replace("name: tiny", "name: tiny, private: true"))
+    of_an_older_rtrain(folder, "trainer.num_threads")
+    Path("tiny.yaml").write_text(CONFIG + "trainer: {num_threads: 1}\n")
     assert rtrain(words) == 2
     assert "another config" in capsys.readouterr().err

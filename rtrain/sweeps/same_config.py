@@ -1,0 +1,73 @@
+"""Whether the trials of a sweep that is resumed are still those that were planned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from rtrain.config.composed import Composed
+from rtrain.config.files.locations import shown
+from rtrain.errors import ConfigError
+from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
+from rtrain.training.resuming import FREE, changed_keys, describe_changes, newer_keys
+
+FIXED = ("", "seed", "init_from")
+"""What may not change of ``run``, as a whole and by key: trials would begin otherwise than those before."""
+
+
+def hash_of(composed: Composed, newer: Collection[str] = ()) -> str:
+    """Return what stays the same for a trial while the sweep may be resumed: where and how it runs makes no difference.
+
+    Args:
+        composed: The trial.
+        newer: Keys that count as missing.
+    """
+    of_run = (f"run.{key}" for key in composed.resolved["run"])
+    free = filter(_may_change, (*FREE, *of_run))
+    return composed.hash_without({*free, *newer})
+
+
+def check_same(trial: Trial, composed: Composed, record: SweepRecord) -> None:
+    """Check that a trial is the one that was planned under its number.
+
+    Args:
+        trial: As it was planned.
+        composed: As it is now.
+        record: The sweep's.
+
+    Raises:
+        ConfigError: It is not; names what has changed, where a run of the sweep tells.
+    """
+    same = {hash_of(composed), composed.config_hash}  # earlier versions kept the second one
+    if trial.config_hash in same:
+        return
+    told = _manifest_of(trial, record)
+    newer = [] if told is None else newer_keys(told, composed)
+    if trial.config_hash in {hash_of(composed, newer), composed.hash_without(newer)}:
+        return
+    lines = [] if told is None else _changes(trial, told, composed)
+    raise ConfigError(
+        f"{shown(record.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
+        + "\n  ".join(["same.", *lines]),
+        "Change the config back, or start another sweep: sweep.name=NAME",
+    )
+
+
+def _may_change(key: str) -> bool:
+    section, _, rest = key.partition(".")
+    return section in FREE and (section != "run" or rest.partition(".")[0] not in FIXED)
+
+
+def _manifest_of(trial: Trial, record: SweepRecord) -> Manifest | None:
+    """Return the manifest of a trial, or of another one that has a run."""
+    folders: list[Path] = [record.folder / one.name for one in (trial, *record.trials)]
+    return next((read_manifest(one) for one in folders if (one / MANIFEST).exists()), None)
+
+
+def _changes(trial: Trial, told: Manifest, composed: Composed) -> list[str]:
+    """Return a line for each key that is no longer as in a run, other than those that vary, and those that may."""
+    varied = {word.lstrip("+").partition("=")[0] for word in trial.overrides}
+    found = changed_keys(told, composed).items()
+    return describe_changes({key: values for key, values in found if key not in varied and not _may_change(key)})
