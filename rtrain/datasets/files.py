@@ -115,11 +115,25 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
         _check_ending(path, endings, key, text)
         return [path]
     files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
-    files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
+    files = [file for file in files if is_data_file(file) and not _hidden(file.relative_to(path))]
     if not files:
         what = f"{key}: folder {text} contains no {' or '.join(endings[:2])} file."
         raise DatasetError(what, _otherwise(f"{key}={text}", path, endings))
     return files
+
+
+def is_data_file(file: Path) -> bool:
+    """Return whether a path in a folder of data is a file; what git-annex or DVC has not fetched can't be left out.
+
+    Raises:
+        DatasetError: It is a link to what does not exist.
+    """
+    if file.is_symlink() and not file.exists():
+        raise DatasetError(
+            f"{file} is a link to {file.readlink()}, which does not exist.",
+            "Fetch what it stands for (`git annex get`, `dvc pull`), or remove the link.",
+        )
+    return file.is_file()
 
 
 def _otherwise(word: str, folder: Path, endings: Sequence[str]) -> str:
@@ -161,7 +175,7 @@ def _globbed(text: str, key: str) -> list[Path]:
     pattern = expanded(text)
     fixed = Path(*pattern.parts[: num_fixed(pattern.parts)])
     root = existing_path(str(fixed), key)
-    files = sorted(file for file in root.glob(str(pattern.relative_to(fixed))) if file.is_file())
+    files = sorted(file for file in root.glob(str(pattern.relative_to(fixed))) if is_data_file(file))
     if not files:
         raise MissingDataError(f"{key}: no file matches {text}.", _near_names("", root), text)
     return files

@@ -49,7 +49,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         moments.add(x)
         statistics = moments.statistics
         tell_of_empty(moments.mean, content.feature_names)
-    tell_of_digits(str(x.dtype), *statistics, content.feature_names)
+    tell_of_digits(str(x.dtype), *statistics, content.feature_names, "subtract a constant where the data are made")
     info = DatasetInfo(
         name=content.name,
         task=content.task,

@@ -112,11 +112,11 @@ def coarse(mean: Sequence[float], std: Sequence[float], names: Sequence[str]) ->
     return [names[place] if names else f"feature {place}" for place in places]
 
 
-def tell_of_digits(dtype: str, mean: Sequence[float], std: Sequence[float], names: Sequence[str]) -> None:
-    """Warn of features that lose their digits as float32."""
+def tell_of_digits(dtype: str, mean: Sequence[float], std: Sequence[float], names: Sequence[str], remedy: str) -> None:
+    """Warn of features that lose their digits as float32; ``remedy`` says how to keep them."""
     found = coarse(mean, std, names) if dtype == "float32" else []
     if found:
-        log.warning("float32 loses digits of %s; to keep all: dataset.dtype=float64", ", ".join(found[:5]))
+        log.warning("float32 loses digits of %s; to keep all: %s", ", ".join(found[:5]), remedy)
 
 
 def given_statistics(normalize: Any, num_channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

@@ -20,16 +20,18 @@ import pyarrow as pa
 from rtrain.errors import DatasetError
 
 HEADER, FOOTER = 12, 4
+GZIP, ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+"""How packed files begin: RFC 1952, RFC 1950."""
 
 
 def read_records(file: Path) -> Iterator[bytes]:
-    """Yield the records of a file, with their checksums checked; ``.gz`` is unpacked.
+    """Yield the records of a file, with their checksums checked; one that gzip has packed is unpacked.
 
     Raises:
         DatasetError: The file can't be read, is cut off, or a checksum is wrong; names the record.
     """
     try:
-        with pa.input_stream(str(file), compression="detect") as stream:
+        with pa.input_stream(str(file), compression=_compression(file)) as stream:
             for number in count(1):
                 header = stream.read(HEADER)
                 if not header:
@@ -39,14 +41,36 @@ def read_records(file: Path) -> Iterator[bytes]:
         raise DatasetError(f"{file}: can't be read ({error}).") from error
 
 
+def _compression(file: Path) -> str:
+    """Return how a file is packed: TensorFlow's ``TFRecordWriter`` gives it no other name then.
+
+    Raises:
+        DatasetError: It is packed with zlib.
+    """
+    with file.open("rb") as stream:
+        header = stream.read(HEADER)
+    if len(header) < HEADER or _has_right_length(header):
+        return "detect"
+    if header.startswith(GZIP):
+        return "gzip"
+    if header.startswith(ZLIB):
+        raise DatasetError(f"{file}: is compressed with zlib, which can't be read.", 'Write it with options="GZIP".')
+    return "detect"
+
+
+def _has_right_length(header: bytes) -> bool:
+    length_sum: int = struct.unpack("<I", header[8:])[0]
+    return length_sum == checksum(header[:8])
+
+
 def _record(stream: Any, header: bytes, file: Path, number: int) -> bytes:
     """Return the record that follows a header."""
     cut_off = DatasetError(f"{file}: record {number} is cut off.", "Copy the file again.")
     if len(header) < HEADER:
         raise cut_off
-    length, length_sum = struct.unpack("<QI", header)
-    if length_sum != checksum(header[:8]):
+    if not _has_right_length(header):
         raise _wrong_sum(file, number, "length")
+    (length,) = struct.unpack("<Q", header[:8])
     body: bytes = stream.read(length + FOOTER)
     if len(body) < length + FOOTER:
         raise cut_off

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from record_files import example, framed, images, write_shard
 
 from rtrain.errors import DatasetError
@@ -145,3 +146,47 @@ def test_a_header_of_more_than_a_megabyte_is_read(load, tmp_path):
     for memory in ("resident", "stream"):
         info = load("csv", path=str(tmp_path / "x.csv"), label="y", memory=memory, split={"test": 0}).info
         assert info.input_shape == (3_000,)
+
+
+def folder_of(source, folder):
+    """Write a folder that a source reads whole, and return a file of it."""
+    if source in GOOD:
+        name, content = GOOD[source]
+        names = [f"{number}-{name}" for number in range(3)]
+    else:
+        ending, content = ("png", pixels()) if source == "images" else ("txt", "some text")
+        names = [f"{name}/{number}.{ending}" for name in "ab" for number in range(20)]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder / names[0]
+
+
+def pixels():
+    stream = io.BytesIO()
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+FILES = ("csv", "json", "parquet", "tfrecord", "text")
+
+
+@pytest.mark.parametrize(
+    ("source", "form"), [("images", "folder"), *((one, form) for one in FILES for form in ("folder", "glob"))]
+)
+def test_what_was_not_fetched_is_not_left_out(load, tmp_path, source, form):
+    """As in a clone of git-annex or DVC: a link to where the content would be."""
+    there = folder_of(source, tmp_path)
+    link = there.with_name(f"zz{''.join(there.suffixes)}")
+    path = str(tmp_path) if form == "folder" else f"{there.parent}/*{there.suffix}"
+    keys = {**keys_of(source, path), **({"label": "label"} if source == "tfrecord" else {})}
+    load(source, **keys)
+    link.symlink_to("../.git/annex/objects/1f/zz")
+    with pytest.raises(DatasetError, match=r"zz\.\w+ is a link to \.\./\.git/annex/objects/1f/zz, which does not exist"):
+        load(source, **keys)
+
+
+def test_images_that_were_not_fetched_may_be_skipped_and_are_counted(load, tmp_path):
+    there = folder_of("images", tmp_path)
+    there.with_name("00.png").symlink_to("/nowhere.png")
+    assert load("images", path=str(tmp_path), on_error="skip").info.num_skipped == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
-from rtrain.datasets.files import files_fingerprint
+from rtrain.datasets.files import files_fingerprint, is_data_file
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS, ImagesConf, OriginalPixelsConf
 from rtrain.datasets.images.decoded import DecodedSplit, ImageReader
 from rtrain.datasets.images.pixels import image_size
@@ -85,8 +85,9 @@ def _listed(
     files: dict[str, list[str]] = {}
     labels: dict[str, Columns] = {}
     num_skipped = 0
+    below = images_below if check is None else _images_and_links
     for split, classes in folders.items():
-        found = [(str(file), class_names.index(name)) for name in classes for file in images_below(classes[name])]
+        found = [(str(file), class_names.index(name)) for name in classes for file in below(classes[name])]
         if check is not None:
             readable = _readable([file for file, _ in found], check)
             num_skipped += len(found) - sum(readable)
@@ -124,10 +125,24 @@ def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: 
 
 
 def images_below(folder: Path) -> list[Path]:
-    """Return the files below a folder that are images by their names, in the order of their paths."""
+    """Return the files below a folder that are images by their names, in the order of their paths.
+
+    Raises:
+        DatasetError: One is a link to what does not exist.
+    """
+    return sorted(filter(is_data_file, _named_as_images(folder)), key=str)
+
+
+def _images_and_links(folder: Path) -> list[Path]:
+    """Return the same, with links that lead nowhere."""
+    return sorted((file for file in _named_as_images(folder) if file.is_file() or file.is_symlink()), key=str)
+
+
+def _named_as_images(folder: Path) -> Iterator[Path]:
     endings = frozenset(Image.registered_extensions())
-    files = (file for file in folder.rglob("*") if file.suffix.lower() in endings and not file.name.startswith("."))
-    return sorted((file for file in files if file.is_file()), key=str)
+    for file in folder.rglob("*"):
+        if file.suffix.lower() in endings and not file.name.startswith("."):
+            yield file
 
 
 def _reader(folders: Folders, conf: ImagesConf) -> ImageReader:
@@ -135,7 +150,8 @@ def _reader(folders: Folders, conf: ImagesConf) -> ImageReader:
     resizes = conf.image_size != ORIGINAL
     if resizes and conf.image_size is not None:
         return ImageReader(conf.image_size[0], conf.image_size[1], conf.channels)
-    for file in (file for folder in folders["train"].values() for file in images_below(folder)):
+    below = images_below if conf.on_error == "raise" else _images_and_links
+    for file in (file for folder in folders["train"].values() for file in below(folder)):
         try:
             return ImageReader(*image_size(str(file), str(file)), conf.channels, resizes)
         except DatasetError:

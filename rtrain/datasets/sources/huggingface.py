@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
 """Keys that choose from what the hub has, and that say what encoded images become."""
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+SPLITS_FILE = "dataset_dict.json"
+"""What ``save_to_disk`` writes for several splits."""
 SAVED = "Use a folder written by save_to_disk, or use dataset=parquet, csv, json or images."
 TASKS = ("auto", "classification", "regression", "ranking", "token-classification", "language-modeling")
 
@@ -188,8 +191,11 @@ def _opened(conf: HubConf) -> Any:
             refuse_idle(conf, OF_HUB, f"{conf.path} is a folder, not a data set of the hub")
             return datasets.load_from_disk(str(folder))
         return datasets.load_dataset(conf.path, conf.subset, revision=conf.revision)
-    except IndexError as error:  # what datasets raises where all files are empty
-        raise DatasetError(f"dataset.path: {conf.path} has no rows.") from error
+    except IndexError as error:  # what datasets raises where a split has no file
+        if not (folder / SPLITS_FILE).is_file():
+            raise DatasetError(f"dataset.path: {conf.path} has no rows.") from error
+        splits = json.loads((folder / SPLITS_FILE).read_bytes())["splits"]
+        return {split: _loaded(folder / split) for split in splits}
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         if folder.is_dir():
             raise DatasetError(f"dataset.path: {folder} can't be opened: {error}", SAVED) from error
@@ -197,6 +203,16 @@ def _opened(conf: HubConf) -> Any:
         message = f"dataset.path: {conf.path} is not a local folder, and the hub has no such data set: {why}"
         hint = "Check the id and the network; or save it on a machine with network: load_dataset(...).save_to_disk(DIR)"
         raise DatasetError(message, hint) from error
+
+
+def _loaded(folder: Path) -> Any:
+    """Return a split that was saved, which may be empty."""
+    import datasets
+
+    if json.loads((folder / "state.json").read_bytes())["_data_files"]:
+        return datasets.load_from_disk(str(folder))
+    info = datasets.DatasetInfo.from_directory(str(folder))
+    return datasets.Dataset(datasets.table.InMemoryTable(info.features.arrow_schema.empty_table()), info=info)
 
 
 def _parts(conf: HubConf) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def load_stream(table: FileTable, choice: MemoryChoice) -> Dataset:
     for split in splits.values():
         split.reader, split.row_bytes = reader, reader.spec.row_bytes
     (mean, std), missing, num_missing, spec = _statistics(splits, reader, conf)
-    tell_of_digits(conf.dtype, mean, std, spec.features)
+    tell_of_digits(conf.dtype, mean, std, spec.features, "dataset.dtype=float64")
     task = task_of(labels, conf)
     info = DatasetInfo(
         name=table.name,

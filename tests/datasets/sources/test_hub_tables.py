@@ -199,3 +199,21 @@ def test_a_machine_without_whole_files_names_the_file(load, tmp_path, harm):
         file.write_bytes(file.read_bytes()[:-1500])
     with pytest.raises(DatasetError, match=rf"{file}.*\n.*Each machine needs the file"):
         list(there.own_rows(0, 1))
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("empty", ["test", "validation", "train"])
+def test_an_empty_split_is_named_and_may_be_left_out(load, tmp_path, empty, memory):
+    rows = datasets.Dataset.from_dict({"a": [float(one) for one in range(30)], "y": [one % 2 for one in range(30)]})
+    parts = {name: rows if name != empty else rows.select([]) for name in ("train", "validation", "test")}
+    datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "data"))
+    keys = {"path": str(tmp_path / "data"), "label": "y", "memory": memory}
+    split = {"validation": "val"}.get(empty, empty)
+    with pytest.raises(DatasetError, match=rf"data: split '{split}' has no rows\.") as caught:
+        load("huggingface", **keys)
+    if empty == "train":
+        assert caught.value.hint is None
+        return
+    assert f"dataset.split.{split}=0" in caught.value.hint
+    found = load("huggingface", **keys, split={split: 0}).info.num_rows
+    assert found == {name: 30 for name in ("train", "val", "test") if name != split}

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
+import zlib
 
 import numpy as np
 import pytest
@@ -129,3 +131,28 @@ def test_damage_is_found_and_the_record_named(load, tmp_path):
         file.write_bytes(whole[:size])
         with pytest.raises(DatasetError, match="is cut off"):
             load("tfrecord", path=str(file))
+
+
+def test_a_file_that_tensorflow_packed_has_no_other_name(load, tmp_path):
+    """``TFRecordWriter(path, options="GZIP")``."""
+    path = write_records(tmp_path / "x.tfrecord", NUMBERS)
+    plain = load("tfrecord", path=path).splits["train"].columns["x"]
+    (tmp_path / "x.tfrecord").write_bytes(gzip.compress((tmp_path / "x.tfrecord").read_bytes()))
+    np.testing.assert_array_equal(load("tfrecord", path=path).splits["train"].columns["x"], plain)
+
+
+@pytest.mark.parametrize("level", range(10))
+def test_what_zlib_packed_is_not_called_damaged(load, tmp_path, level):
+    path = write_records(tmp_path / "x.tfrecord", NUMBERS)
+    (tmp_path / "x.tfrecord").write_bytes(zlib.compress((tmp_path / "x.tfrecord").read_bytes(), level))
+    with pytest.raises(DatasetError, match="compressed with zlib"):
+        load("tfrecord", path=path)
+
+
+@pytest.mark.parametrize("length", [0x088B1F, 0x9C78, 0x0178])
+def test_a_length_that_looks_like_the_head_of_a_packed_file(tmp_path, length):
+    rest = length - len(example(a=[b"x" * (length - 40)]))
+    record = example(a=[b"x" * (length - 40 + rest)])
+    assert len(record) == length
+    write_records(tmp_path / "x.tfrecord", [record, record])
+    assert [len(one["a"][0]) for one in read_examples(tmp_path / "x.tfrecord")] == [length - 40 + rest] * 2
