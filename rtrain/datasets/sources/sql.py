@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,7 +32,7 @@ class SqlConf(ColumnsConf):
     """A SELECT or the name of a table; or {train: ..., test: ...}. ORDER BY makes splits repeatable."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
-    """Values for the ``:names`` in the query."""
+    """Values for the ``:names`` in the query; lists for ``IN :name``."""
 
 
 @dataclass(kw_only=True)
@@ -120,12 +121,14 @@ def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
 
     where = engine.url.render_as_string(hide_password=True)
     is_table, shown = len(query.split()) == 1, " ".join(query.split())[:200]
-    statement = f"SELECT * FROM {query}" if is_table else query  # a query is the user's own, as any SQL client takes it
     try:
+        statement = _statement(engine, query)
         with engine.connect().execution_options(stream_results=True, postgresql_readonly=True) as connection:
             if engine.dialect.name == "sqlite":  # whose driver begins no transaction for DROP TABLE
                 connection.exec_driver_sql("BEGIN")
-            found = connection.execute(sqlalchemy.text(statement), dict(arguments))
+            lists = [name for name in arguments if re.search(rf"\bin\s+:{re.escape(name)}\b", statement, re.IGNORECASE)]
+            text = sqlalchemy.text(statement).bindparams(*(sqlalchemy.bindparam(one, expanding=True) for one in lists))
+            found = connection.execute(text, dict(arguments))
             if not found.returns_rows:  # whatever it has changed is not committed
                 raise DatasetError(f"{where}: the query is a statement that returns no table.", f"The query: {shown}")
             names = list(found.keys())
@@ -138,6 +141,15 @@ def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
     if not chunks:
         raise DatasetError(f"{where}: the query returns no rows.", f"The query: {shown}")
     return pa.concat_tables(chunks, promote_options="permissive")
+
+
+def _statement(engine: Any, query: str) -> str:
+    """Return the statement for a query, which is the user's own, as any SQL client takes it, or the name of a table."""
+    import sqlalchemy
+
+    if sqlalchemy.inspect(engine).has_table(query):
+        return f"SELECT * FROM {engine.dialect.identifier_preparer.quote(query)}"
+    return f"SELECT * FROM {query}" if len(query.split()) == 1 else query  # with its schema, say
 
 
 def _table(names: list[str], rows: Any, where: str) -> pa.Table:

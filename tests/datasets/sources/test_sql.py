@@ -81,3 +81,26 @@ def test_a_statement_that_returns_no_table_is_refused_and_changes_nothing(load, 
     assert sum(load("sql", url=url, query="flowers", label="kind", on_missing="mean").info.num_rows.values()) == 50
     with pytest.raises(DatasetError, match=r"Tables: flowers$"):
         load("sql", url=url, query="more", label="kind")
+
+
+@pytest.mark.parametrize("name", ["order", "my table", "a;b", 'with"quote', "select", "UPPER", "2024-rows", "größe"])
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW"])
+def test_a_table_may_have_any_name(load, url, name, kind):
+    quoted = '"' + name.replace('"', '""') + '"'
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
+        database.execute(f"CREATE {kind} {quoted} AS SELECT id, length, kind FROM flowers")
+    database.close()
+    assert sum(load("sql", url=url, query=name, label="kind").info.num_rows.values()) == 50
+
+
+def test_a_table_may_be_named_with_its_schema(load, url):
+    assert sum(load("sql", url=url, query="main.flowers", label="kind", drop=["width"]).info.num_rows.values()) == 50
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3], (4, 5), [7]])
+@pytest.mark.parametrize("word", ["IN", "in", "NOT IN"])
+def test_a_list_is_for_in(load, url, values, word):
+    query = f"SELECT id, length FROM flowers WHERE id {word} :some AND id < :most ORDER BY id"
+    found = load("sql", url=url, query=query, arguments={"some": values, "most": 20}, label="length", split={"test": 0})
+    expected = [one for one in range(20) if (one in values) == (word != "NOT IN")]
+    assert found.splits["train"].columns["x"][:, 0].tolist() == expected
