@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,11 @@ IMAGES = ("png", "jpg", "jpeg", "webp", "bmp", "ppm", "pgm", "tif", "tiff", "gif
 CHUNK_ROWS = 256
 MOST_ENDINGS = 10
 """So many endings of a row are listed in an error."""
+
+NEIGHBOURS = "The members of a row have to follow one another: tar --sort=name"
+_WHOLE = re.compile(r"-?[0-9]+")
+_FRACTION = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|-?[0-9]+[eE][-+][0-9]+")
+"""Numbers as programs write them; ``12e4`` is a name, of four hexadecimal digits say."""
 
 Sample = dict[str, bytes]
 """The members of a row by their endings, and its name as ``__key__``."""
@@ -114,7 +120,7 @@ class _Rows:
 
         where = _where(file, sample)
         if self.ending not in sample:
-            raise DatasetError(f"{where} has no .{self.ending}.", f"It has: {_endings(sample)}")
+            raise DatasetError(f"{where} has no .{self.ending}.", f"It has: {_endings(sample)}. {NEIGHBOURS}")
         if self.size is None:
             return _array(sample[self.ending], where)
         return ImageReader(self.size[0], self.size[1], self.conf.channels).decode(sample[self.ending], where)
@@ -192,7 +198,7 @@ def _input(first: Sample, conf: WebdatasetConf, where: str) -> str:
         row = first["__key__"].decode()
         message = f"{where}: the first row, '{row}', has no {conf.input or 'image or npy'}; it has: {_endings(first)}."
         hint = "Set the extension of the input: dataset.input=... A row's name ends at the first dot of its file names."
-        raise DatasetError(message, hint)
+        raise DatasetError(message, f"{hint} {NEIGHBOURS}")
     return found
 
 
@@ -221,11 +227,11 @@ def _stacked(x: Sequence[np.ndarray], file: Path, first_row: int = 0) -> np.ndar
 def _label(sample: Sample, label: str, where: str) -> Any:
     ending, _, key = label.partition(".")
     if ending not in sample:
-        raise DatasetError(f"{where} has no .{ending}.", f"It has: {_endings(sample)}. Set dataset.label.")
+        raise DatasetError(f"{where} has no .{ending}.", f"It has: {_endings(sample)}. Set dataset.label. {NEIGHBOURS}")
     try:
         text = sample[ending].decode().strip()
         if not key:
-            return int(text) if text.lstrip("-").isdigit() else text
+            return int(text) if _WHOLE.fullmatch(text) else float(text) if _FRACTION.fullmatch(text) else text
         found = json.loads(text)
     except ValueError as error:
         raise DatasetError(f"{where}: its .{ending} can't be read ({error}).") from error

@@ -126,3 +126,31 @@ def test_a_broken_shard_is_named(load, tmp_path):
     file.write_bytes(b"no tar")
     with pytest.raises(DatasetError, match=r"x\.tar: can't be read as a tar file"):
         load("webdataset", path=str(file))
+
+
+@pytest.mark.parametrize(
+    ("texts", "task", "first"),
+    [
+        (["0.5", "1.5", "-2.25"], "regression", 0.5),
+        (["1e-05", "2.5E+3", "-.5", "7."], "regression", 1e-05),
+        (["1", "2.5"], "regression", 1.0),
+        (["12e4", "00a1", "9f"], "classification", 1),
+        (["1.2.3", "1.2.4"], "classification", 0),
+        (["3", "4"], "classification", 0),
+    ],
+    ids=str,
+)
+def test_a_label_is_a_number_where_its_text_is_one(load, tmp_path, texts, task, first):
+    rows = [(f"{row:02d}", texts[row % len(texts)]) for row in range(30)]
+    members = [one for row, text in rows for one in ((f"{row}.npy", npy(np.ones(3))), (f"{row}.cls", text.encode()))]
+    dataset = load("webdataset", path=write_shard(tmp_path / "x.tar", members), split={"test": 0})
+    assert dataset.info.task == task
+    assert dataset.splits["train"].columns["y"][0] == pytest.approx(first)
+
+
+@pytest.mark.parametrize("order", [("cls", "png"), ("png", "cls")])
+def test_members_that_are_sorted_by_their_endings_are_explained(load, tmp_path, order):
+    members = sorted(images(range(20)), key=lambda one: order.index(one[0].rpartition(".")[2]))
+    with pytest.raises(DatasetError, match=r"row,? '\S+',? has no") as caught:
+        load("webdataset", path=write_shard(tmp_path / "x.tar", members))
+    assert "tar --sort=name" in caught.value.hint
