@@ -48,11 +48,19 @@ def as_rows(x: Any, info: DatasetInfo, *, takes_missing: bool) -> Any:
     is_flat = rows.ndim == 2 and rows.shape[1] == math.prod(info.input_shape)  # as boosted trees take images
     if rows.ndim <= len(info.input_shape) and not is_flat:
         wanted = ", ".join(map(str, ("rows", *info.input_shape)))
-        one = "For a single row: predict([x])" if rows.shape == info.input_shape else "Give a list of rows."
-        raise PredictionError(f"x has the shape {rows.shape}: this model takes rows, ({wanted}).", one)
+        raise PredictionError(f"x has the shape {rows.shape}: this model takes rows, ({wanted}).", _how(rows, info))
     advice = " checkpoint.info.mean has the means of training." if info.mean else ""
     check_values(rows, info, "x[{}]".format, lambda: takes_missing, advice)
     return rows
+
+
+def _how(rows: np.ndarray, info: DatasetInfo) -> str:
+    """Return how to give numbers that lack a dimension."""
+    if rows.shape == info.input_shape:
+        return "For a single row: predict([x])"
+    if rows.ndim and rows.size and rows[0].size == math.prod(info.input_shape):
+        return f"Each row lacks a dimension: predict(x.reshape{(-1, *info.input_shape)})"
+    return "Give a list of rows."
 
 
 def _numbers(x: Any, info: DatasetInfo) -> np.ndarray:

@@ -182,7 +182,9 @@ def test_what_was_not_fetched_is_not_left_out(load, tmp_path, source, form):
     keys = {**keys_of(source, path), **({"label": "label"} if source == "tfrecord" else {})}
     load(source, **keys)
     link.symlink_to("../.git/annex/objects/1f/zz")
-    with pytest.raises(DatasetError, match=r"zz\.\w+ is a link to \.\./\.git/annex/objects/1f/zz, which does not exist"):
+    with pytest.raises(
+        DatasetError, match=r"zz\.\w+ is a link to \.\./\.git/annex/objects/1f/zz, which does not exist"
+    ):
         load(source, **keys)
 
 
