@@ -20,7 +20,7 @@ from rtrain.config.compose.hydra_parts import check_hydra, hydra_config
 from rtrain.config.compose.request import prepare
 from rtrain.config.compose.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
 from rtrain.config.compose.resolvers import named_variables, register_resolvers
-from rtrain.config.compose.sources.store import DEFAULT_PLUGINS, open_keys, store_schemas
+from rtrain.config.compose.sources.store import DEFAULT_PLUGINS, open_keys, store_schemas, users_keys
 from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.hydra_settings import refuse_unused_settings
 from rtrain.config.diagnostics.idle import check_idle
@@ -102,9 +102,9 @@ class Session:
         """
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
-        opened = partial(open_keys, self._schemas)
+        opened, of_users = partial(open_keys, self._schemas), partial(users_keys, self._schemas)
         try:
-            self.request = prepare(self._config, self._overrides, self._config_dir, opened)
+            self.request = prepare(self._config, self._overrides, self._config_dir, opened, of_users)
         except ConfigError as error:
             if self._typed[:2] == CHECK:
                 error.hint = error.hint and error.hint.replace("rtrain fit ", f"{' '.join(CHECK)} ")

@@ -59,6 +59,8 @@ class Request:
     """Keys that the config varies in a sweep, and the path of each in the config: ``(sweep, params, lr)``."""
     opened: Callable[[], Collection[str]] = tuple
     """Returns the keys below which any key may be set, whether it is there or not."""
+    of_users: Callable[[], Collection[str]] = tuple
+    """Returns the keys below which a file may add any key, too: only the user's own code knows the names there."""
     app: HydraApp = field(init=False)
     _lacking: set[str] = field(default_factory=set)
     """Groups that the words of trials choose, and no defaults list has."""
@@ -139,9 +141,15 @@ class Request:
         return True
 
     def spelled(self, words: Sequence[str]) -> list[str]:
-        """Return the overrides of a trial with the signs that Hydra wants; those of the command have them."""
+        """Return the overrides of a trial with the signs that Hydra wants; those of the command have them.
+
+        Those that the config varies may add what its other sections may.
+        """
         opened = self._opened if any(map(_is_deep, words)) else ()
-        forced = [_forced(word, opened) for word in words]
+        of_users = self.of_users() if self.swept else ()
+        forced = [
+            _forced(word, (*opened, *of_users) if split_word(word)[1] in self.swept else opened) for word in words
+        ]
         return [f"+{word}" if split_word(word)[1] in self._lacking and word[0] != "+" else word for word in forced]
 
     @cached_property
@@ -282,6 +290,7 @@ def prepare(
     overrides: Sequence[str],
     config_dir: str | None,
     opened: Callable[[], Collection[str]] = tuple,
+    of_users: Callable[[], Collection[str]] = tuple,
 ) -> Request:
     """Find the config and spell out the overrides.
 
@@ -290,6 +299,7 @@ def prepare(
         overrides: The user's overrides.
         config_dir: One more folder of config groups.
         opened: Returns the keys below which any key may be set, whether it is there or not.
+        of_users: Returns those below which a file may add any key, too.
 
     Raises:
         ConfigError: There is no such config.
@@ -311,6 +321,7 @@ def prepare(
         choices=Choices(replaced=tuple(replaced)),
         config_dir=None if config_dir is None else str(Path(config_dir).absolute()),
         opened=opened,
+        of_users=of_users,
     )
 
 

@@ -12,6 +12,15 @@ from rtrain.searches import grid
 TRAINERS = ("lightning", "transformers", "tensorflow", "jax", "xgboost", "lightgbm")
 OF_OTHERS = ("sleep", "num_steps", "momentum", "max_epochs", "batch", "epochs", "optim.momentum", "seed", "device")
 """Names that mean something elsewhere."""
+VARIED = (
+    "{params: {trainer.train_loop_config.%s: [1, 2]}}",
+    "{params: {trainer: {train_loop_config: {%s: [1, 2]}}}}",
+    "{params: {trainer.train_loop_config.%s: 'choice(1,2)'}}",
+    "{params: {+trainer.train_loop_config.%s: [1, 2]}}",
+    "{zip: {trainer.train_loop_config.%s: [1, 2], run.seed: [1, 2]}}",
+    "{zip: {+trainer.train_loop_config.%s: [1, 2], run.seed: [1, 2]}}",
+)
+"""Sections of a config that vary a key."""
 
 
 def compose(tmp_path, trainer, words):
@@ -75,3 +84,45 @@ def test_names_in_a_mapping_are_added_by_the_proposed_word_whatever_the_other_va
     (word,) = [one for one in attempt if "train_loop_config" in one]
     assert "{" in word
     assert plan(word)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "varied", "name"),
+    [
+        *(("torch", varied, name) for varied in VARIED for name in ("new", "epochs", "optim.momentum")),
+        *((trainer, VARIED[0], "new") for trainer in TRAINERS),
+    ],
+)
+def test_a_sweep_in_a_config_adds_names_as_the_rest_of_the_file_does(tmp_path, trainer, varied, name):
+    assert [one["train_loop_config"] for one in trials_of(tmp_path, trainer, varied % name, "{lr: 0.1}")] == [
+        {"lr": 0.1, **nested(name, value)} for value in (1, 2)
+    ]
+
+
+def test_a_sweep_in_a_config_adds_names_where_there_are_none_and_in_mappings(tmp_path):
+    varied = "{params: {trainer.train_loop_config.d: [{a: 1}, {b: 2}, null]}}"
+    found = [one["train_loop_config"]["d"] for one in trials_of(tmp_path, "torch", varied, "{}")]
+    assert found == [{"a": 1}, {"b": 2}, None]
+
+
+def test_a_sweep_in_a_config_adds_no_keys_that_rtrain_would_know(tmp_path):
+    with pytest.raises(ConfigError, match="no key 'max_epoch'"):
+        trials_of(tmp_path, "torch", "{params: {trainer.max_epoch: [1, 2]}}", "{lr: 0.1}")
+
+
+def nested(name, value):
+    first, _, rest = name.partition(".")
+    return {first: nested(rest, value) if rest else value}
+
+
+def trials_of(tmp_path, trainer, varied, loop_config):
+    config = tmp_path / "own.yaml"
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "own_loop.py").write_text("def train(config):\n    pass\n")
+    loop = f"train_loop: 'own_loop:train', train_loop_config: {loop_config}"
+    config.write_text(f"trainer: {{type: {trainer}, {loop}}}\nsweep: {varied}\n")
+    with Session(str(config), [], schemas()) as session:
+        trials = session.trials()
+        search = grid.Search(trials.conf, trials.axes, [])
+        plans = [trials.plan(number, search.propose(number)) for number in range(search.num_trials)]
+        return [plan.composed.resolved["trainer"] for plan in plans]
