@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import time
 import traceback
 from collections import Counter
@@ -37,6 +38,10 @@ from rtrain.training.preparation import DATA_CPUS
 
 ROOT_DIR = "runs/smoke"
 """Where the runs are recorded."""
+PLACE = (f"run.root_dir={ROOT_DIR}", "run.storage=null", "run.resume=never")
+"""Overrides of all smoke runs."""
+BLOCK = "smoke.overrides:"
+"""What stands before the overrides where an error shows them."""
 Lines = tuple[str, ...]
 MARK = re.compile(r"^smoke:", re.MULTILINE)
 
@@ -63,15 +68,27 @@ class Smoke:
         block = read_yaml(self.primary.path)[0]["smoke"]
         words = block.get("overrides") if isinstance(block, Mapping) else None
         own = [str(word) for word in words] if isinstance(words, list) else []
-        return [*own, f"run.root_dir={ROOT_DIR}", "run.storage=null", "run.resume=never"]
+        return [*own, *PLACE]
 
     @contextmanager
     def session(self) -> Iterator[Session]:
         """Open a session for it, and forget its project afterwards."""
         check_words("smoke.overrides", self.overrides)
-        with project_forgotten(), Session(str(self.primary.path), self.overrides, schemas()) as session:
+        own = Session(str(self.primary.path), self.overrides, schemas(), typed=(BLOCK,))
+        with project_forgotten(), _of_block(), own as session:
             session.request.of_file = True
             yield session
+
+
+@contextmanager
+def _of_block() -> Iterator[None]:
+    """Leave out of errors what the block does not have."""
+    try:
+        yield
+    except ConfigError as error:
+        own = f" {shlex.join(PLACE)}"
+        error.message, error.hint = error.message.replace(own, ""), error.hint and error.hint.replace(own, "")
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -231,3 +231,27 @@ def test_a_limit_that_is_kept_changes_nothing():
     with stopped_after(60) as limit:
         pass
     assert not limit.passed
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("trainer.train_loop_config.new=1", "try: smoke.overrides: +trainer.train_loop_config.new=1 seed=1"),
+        ("trainer.max_epoch=1", "trainer.train_loop does the training"),
+        ("num_worker=0", "try: smoke.overrides: num_workers=0 seed=1"),
+        ("dataset=digitz", "try: smoke.overrides: dataset=digits seed=1"),
+        ("seed=1,2", "'seed=1,2' has several values"),
+        ("epochs=4", "trainer.max_epochs has no effect"),
+        ("run.notes=[a", "can't be read"),
+    ],
+)
+def test_a_wrong_word_of_a_smoke_block_is_shown_in_its_block_and_not_in_a_command(folder, word, said):
+    (folder / "own_loop.py").write_text("def train(config):\n    pass\n")
+    loop = "trainer: {type: torch, train_loop: 'own_loop:train', train_loop_config: {lr: 0.1}}\nnum_workers: 0\n"
+    write("own.yaml", f"{loop}smoke: {{overrides: ['{word}', seed=1]}}\n")
+    outcome = outcomes("own.yaml")["own"]
+    text = "\n".join(outcome.lines)
+    assert (outcome.status, said in text) == ("wrong", True), text
+    assert f"    smoke.overrides: {word} seed=1" in outcome.lines
+    assert "rtrain fit" not in text
+    assert "run.root_dir" not in text
