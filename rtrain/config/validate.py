@@ -15,7 +15,7 @@ from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
 from rtrain.config.renamed import old_keys, with_new_names
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.fields import annotation_of, hints_of
 from rtrain.config.value_types.names import NAME
 from rtrain.config.value_types.texts import ChoiceError
 from rtrain.errors import ConfigError
@@ -83,6 +83,15 @@ def logger_conf(name: str, keys: Mapping[str, Any], schemas: Schemas) -> Any:
     if problems:
         raise InvalidError(problems)
     return found[name]
+
+
+def refusal(conf: type, name: str, value: Any) -> str | None:
+    """Return what is wrong with a value of one field of a dataclass; None if the field takes it."""
+    try:
+        TypeAdapter(annotation_of(conf, name)).validate_python(value)
+    except ValidationError as error:
+        return _plain_words(error.errors(include_url=False)[0])
+    return None
 
 
 def forbid_extra(conf: type) -> type:

@@ -27,6 +27,7 @@ from rtrain.config.diagnostics.meant.keys.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.rewritten import with_point
 from rtrain.config.diagnostics.meant.spelled import of_sweeper
+from rtrain.config.diagnostics.meant.unmerged import UNMERGED, unmerged
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, merged_keys, plain_words
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
@@ -245,12 +246,11 @@ class _Explainer:
             if problem.endswith("not {}") and not place.command[place.index].endswith("{}"):  # it has no key below it
                 return self._wrong_key(expand_key(split_word(place.command[place.index])[1]), place)
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
-        elif problem == MIXED and isinstance(place, FileLocation):
-            is_list = isinstance(merged_keys(cause)[-1][1], ListConfig)
-            problem = "must be a list, not a mapping" if is_list else "must be a mapping, not a list"
+        if problem == MIXED:
+            problem = unmerged(key, place, cause, self.wrong_keys.known, self.request.app)
         note, attempt = self.values.said_of(key, place, problem), None
         if isinstance(place, CliWord) and key:
-            attempt = self.values.corrected(key, place)
+            attempt = self.values.emptied(key, place) if UNMERGED in problem else self.values.corrected(key, place)
             if attempt is None and note is None and lacks_example(problem):
                 note = self.wrong_keys.example(key, place)
         if note is None and attempt is None and problem.startswith("must be a list"):
@@ -392,8 +392,6 @@ def _of_value(problem: str, value: str) -> str:
     """Return a problem in the words for a typed value, whose kind the message leaves open."""
     if problem == "can't be null" and value.startswith("{"):
         return "can't be a mapping"
-    if problem == MIXED:
-        return f"must be a {'mapping, not a list' if value.startswith('[') else 'list, not a mapping'}"
     if problem == NO_MAPPING:
         return "must be a list of mappings" if value.startswith("[") else f"{problem}, not {mask_word(value)}"
     return problem

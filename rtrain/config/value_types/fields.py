@@ -23,6 +23,11 @@ def _annotations_of(conf: type) -> Mapping[str, Any]:
     return get_type_hints(conf, include_extras=True)
 
 
+def annotation_of(conf: type, name: str) -> Any:
+    """Return the type of a field with what checks its values."""
+    return _annotations_of(conf)[name]
+
+
 def may_be_mapping(conf: type, name: str) -> bool:
     """Return whether a field takes a mapping in the place of a plain value, as the schema of its annotation says."""
     if hints_of(conf)[name] is not Any:

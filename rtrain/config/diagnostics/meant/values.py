@@ -69,6 +69,15 @@ class Values:
         words = [f"{sign}{word}" for word in self._words(key, own_key, value)]
         return self.checked(place, *words[:MOST_TRIED]) or self._swept(place, f"{sign}{own_key}", value)
 
+    def emptied(self, key: str, place: CliWord) -> str | None:
+        """Return the user's command with a word whose value doesn't merge, once ``key`` is cleared.
+
+        None if the checks refuse that, too, or the value is a secret.
+        """
+        typed = place.command[place.index]
+        is_shown = typed == self._request.overrides[self._position(place)]
+        return self.checked(place, [f"{key}=null", typed]) if is_shown else None
+
     def _swept(self, place: CliWord, key: str, value: str) -> str | None:
         """Return the command that trains with each value of a list; None where a key can't have them."""
         may_be = can_sweep(place.command) and not key.lstrip("+").startswith("sweep.")
