@@ -328,24 +328,26 @@ def by_split(tmp_path_factory):
     return rtrain.fit("xgboost", KEYS[:2], dataset=keys, run={"root_dir": str(root / "runs")}), root
 
 
+@pytest.mark.parametrize("split", ["train", "val", "test"])
 @pytest.mark.parametrize("form", ["word", "leaf", "mapping", "nested", "file"])
-def test_new_rows_by_split_bring_none_of_the_files_of_training(by_split, form):
+def test_new_rows_by_split_bring_none_of_the_files_of_training(by_split, form, split):
     run, root = by_split
     new = str(root / "new.csv")
     words = {
-        "word": [f"dataset.path={{train: {new}}}"],
-        "leaf": [f"dataset.path.train={new}"],
-        "mapping": {"dataset.path": {"train": new}},
-        "nested": {"dataset": {"path": {"train": new}}},
+        "word": [f"dataset.path={{{split}: {new}}}"],
+        "leaf": [f"dataset.path.{split}={new}"],
+        "mapping": {"dataset.path": {split: new}},
+        "nested": {"dataset": {"path": {split: new}}},
         "file": [f"dataset.path={new}"],
     }[form]
     assert run.evaluate(words)["num_rows"] == 20
     assert run.evaluate()["num_rows"] == 30
-    assert rtrain.predict(run.path, str(root / f"{form}.csv"), words) == 20
+    assert rtrain.predict(run.path, str(root / f"{form}_{split}.csv"), words) == 20
 
 
-def test_new_rows_by_split_need_a_train_file(by_split):
+def test_new_rows_of_several_splits_need_a_train_file(by_split):
     run, root = by_split
-    for words in ([f"dataset.path={{test: {root}/new.csv}}"], {"dataset.path": {"test": f"{root}/new.csv"}}):
+    new = f"{root}/new.csv"
+    for words in ([f"dataset.path={{val: {new}, test: {new}}}"], {"dataset.path": {"val": new, "test": new}}):
         with pytest.raises(ConfigError, match=r"dataset\.path: must name train"):
             run.evaluate(words)

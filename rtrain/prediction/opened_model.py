@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.calls.overrides import value_of
 from rtrain.config.compose.aliases import expand
 from rtrain.config.compose.search_space import as_text
 from rtrain.config.composed import Composed
@@ -63,6 +64,8 @@ class OpenedModel:
     """Its config, with the user's changes."""
     words: Mapping[str, str]
     """The user's words by the key that each of them sets."""
+    split_named: str | None
+    """The split whose rows are all that the user's words name: ``dataset.path.test=new.csv``; None: they name none."""
     root: Path | None
     """Folder of the user's modules, if its code may run and the folder exists."""
     own: bool
@@ -88,7 +91,7 @@ def open_model(
     about = read_about(folder)
     if BASE in words and not trainer_of(about.trainer).lacks_base(folder):
         raise ConfigError(f"{words[BASE]} has no effect: {folder} holds the whole model.", "Leave it out.")
-    overrides = [word for one in overrides for word in _rows_of(one, about)]
+    split_named, overrides = _rows_of_a_split([word for one in overrides for word in _rows_of(one, about)])
     info = UNKNOWN if about.info is None or about.info.parts else about.info
     if info is UNKNOWN and needs_rows:
         _check_rows(about, folder, words, overrides)
@@ -118,7 +121,9 @@ def open_model(
         project_root=str(root or ""),
         keeps_missing=about.encoding.get("on_missing") == "keep" or bool(info.missing),
     )
-    return OpenedModel(model=model, about=about, composed=composed, words=words, root=root, own=own)
+    return OpenedModel(
+        model=model, about=about, composed=composed, words=words, split_named=split_named, root=root, own=own
+    )
 
 
 def _tell_of_other_code(about: CheckpointMetadata, root: Path) -> None:
@@ -194,6 +199,24 @@ def _rows_of(word: str, about: CheckpointMetadata) -> list[str]:
     kind, trained_on = kind_of(word), None if about.dataset is None else about.dataset["type"]
     stays = kind is None or trained_on in (kind, "text")  # texts may be a column of a table
     return [*([] if stays else [f"dataset={kind}"]), f"dataset.path={as_text(word)}"]
+
+
+def _rows_of_a_split(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the split, val or test, that is the only one with a place, and overrides that name the place alone.
+
+    ``dataset.path.test=new.csv`` needs no file to train on, since nothing is trained.
+    """
+    places: dict[tuple[str, str], tuple[int, Any]] = {}
+    for one in expand(overrides):
+        section, key, split = [*one.key.split("."), "", ""][:3]
+        if section == "dataset" and key in PLACES:
+            value = value_of(one.text)
+            named = {split: value} if split else value if isinstance(value, Mapping) else {"": value}
+            places |= {(key, str(name)): (one.origin, text) for name, text in named.items()}
+    (key, split), (origin, text) = next(iter(places.items()), (("", ""), (0, None)))
+    if len(places) != 1 or split not in ("val", "test") or not isinstance(text, str):
+        return None, list(overrides)
+    return split, [*overrides[:origin], f"dataset.{key}={as_text(text)}", *overrides[origin + 1 :]]
 
 
 def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:

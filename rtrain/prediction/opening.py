@@ -63,6 +63,8 @@ class Opened:
     """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
+    _split_named: str | None
+    """The split that the rows are, if the user names the place of one alone."""
     _read_as_recorded: Callable[[], Dataset] | None
     """Reads the data of training again; None where another account chose it, or where other data is asked about and
     that of training is not local files."""
@@ -123,6 +125,9 @@ class Opened:
         """
         if self.info is UNKNOWN and split is not None:
             raise ConfigError("its train loop had no split dataset: there are no splits.", "Leave --split out.")
+        if split is not None and self._split_named is not None:
+            _check_split(split, [self._split_named])
+            split = None
         reader = None if split is not None else self._reader()
         if reader is not None:
             self.refuse(CHOOSING, "has no effect: all rows are read", "Remove it, or choose a split: --split test")
@@ -213,6 +218,7 @@ def open_checkpoint(
         command=f"rtrain {verb} {place}",
         redact=composed.redact,
         other_data=other_data,
+        _split_named=checked.split_named,
         _read_as_recorded=partial(_read_as_recorded, about, checked, builder) if may_read else None,
         _words=checked.words,
         _source=None if dataset is None else load_source(dataset["type"], builder),
@@ -277,9 +283,13 @@ class SplitRows:
 def _chosen(dataset: Dataset, split: str | None) -> SplitRows:
     """Return the rows of the split to predict: the one that is named, else the one that training did not see."""
     name = split or next(one for one in ("test", "val", "train") if one in dataset.splits)
-    if name not in dataset.splits:
-        raise ConfigError(f"there is no split '{name}'.", there_are(dataset.splits))
+    _check_split(name, dataset.splits)
     return SplitRows(dataset.splits[name], f"the split '{name}'")
+
+
+def _check_split(name: str, splits: Collection[str]) -> None:
+    if name not in splits:
+        raise ConfigError(f"there is no split '{name}'.", there_are(splits))
 
 
 def _check_same(found: DatasetInfo, trained: DatasetInfo) -> None:

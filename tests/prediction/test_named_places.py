@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +184,44 @@ def test_data_without_rows_is_named(trained, files, capsys, verb, ending, place)
     assert command([verb, trained, *source, place.format(ending), *VERBS[verb]]) == 2
     assert f"none.{ending}: " in capsys.readouterr().err
     assert not list(Path().glob("*out*"))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("split", ["test", "val"])
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dataset.path.{}=q1.csv"],
+        ["++dataset.path.{}=q1.csv"],
+        ["dataset.path={{{}: q1.csv}}"],
+        ["dataset=parquet", "dataset.path.{}=in"],
+        ["dataset=sql", "dataset.url=sqlite:///q.db", "dataset.query.{}='select * from rows'"],
+    ],
+    ids=str,
+)
+def test_the_rows_of_a_split_need_no_rows_to_train_on(trained, files, capsys, verb, split, asked, words):
+    with contextlib.closing(sqlite3.connect("q.db")) as connection, connection:
+        connection.execute("create table rows (a real, b real, kind text)")
+        connection.executemany("insert into rows values (?, ?, ?)", [tuple(row.values()) for row in ROWS.to_pylist()])
+    named = [word.format(split) for word in words]
+    option = ["--split", split] if asked else []
+    shown = {"evaluate": f"num_rows    {len(ROWS)}", "predict": f"predicted {len(ROWS)} rows"}
+    assert command([verb, trained, *named, *option, *VERBS[verb]]) == 0, capsys.readouterr().err
+    assert shown[verb] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dataset.path.test=q1.csv", "--split", "val"], "there is no split 'val'"),
+        (["dataset.path.test=q1.csv", "dataset.path.val=q2.csv", "--split", "test"], "must name train"),
+        (["++dataset.path.tests=q1.csv"], "must name train"),
+        (["dataset.path.test=none.csv"], "none.csv does not exist"),
+    ],
+    ids=str,
+)
+def test_other_splits_than_those_that_are_named_are_refused(trained, files, capsys, verb, words, said):
+    assert command([verb, trained, *words, *VERBS[verb]]) == 2
+    assert said in capsys.readouterr().err
