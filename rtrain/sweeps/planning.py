@@ -29,7 +29,7 @@ from rtrain.sweeps.factory import check_reported
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
-from rtrain.sweeps.same_config import check_same, hash_of
+from rtrain.sweeps.same_config import check_same, check_source, hash_of
 from rtrain.sweeps.same_data import TrainedRows
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import has_own_loop, trainer_of
@@ -180,7 +180,7 @@ class Planner:
                 trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
         else:
-            check_same(trial, plan.composed, self._record)
+            check_same(trial, plan.composed, self._record, self._trials.source[0])
             trial.config_hash = hash_of(plan.composed)
         trial.point = tuple(point)  # numbers of rows in sweep.zip may be others now
         self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
@@ -252,6 +252,7 @@ def _reorder_points(record: SweepRecord, trials: Trials) -> None:
     """Put the points of existing trials into the order of the axes, which may have changed."""
     before, now = record.axes_before, [axis.name for axis in trials.axes]
     if record.trials and sorted(before) != sorted(now):
+        check_source(trials.folder, trials.source[0])
         raise ConfigError(
             f"{shown(record.folder)} contains a sweep of {', '.join(before)}; this one is of {', '.join(now)}.",
             "Vary the same keys (to add values, list old and new ones), or start another sweep: sweep.name=NAME",

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+import yaml
+
 from rtrain.config.composed import Composed
 from rtrain.config.files.locations import shown
+from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError
+from rtrain.runs.filesystem.plain_files import read_text
 from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
@@ -29,13 +33,14 @@ def hash_of(composed: Composed, newer: Collection[str] = ()) -> str:
     return composed.hash_without({*free, *newer})
 
 
-def check_same(trial: Trial, composed: Composed, record: SweepRecord) -> None:
+def check_same(trial: Trial, composed: Composed, record: SweepRecord, source: str) -> None:
     """Check that a trial is the one that was planned under its number.
 
     Args:
         trial: As it was planned.
         composed: As it is now.
         record: The sweep's.
+        source: The config file, or its name.
 
     Raises:
         ConfigError: It is not; names what has changed, where a run of the sweep tells.
@@ -47,12 +52,36 @@ def check_same(trial: Trial, composed: Composed, record: SweepRecord) -> None:
     newer = [] if told is None else newer_keys(told, composed)
     if trial.config_hash in {hash_of(composed, newer), composed.hash_without(newer)}:
         return
+    check_source(record.folder, source)
     lines = [] if told is None else _changes(trial, told, composed)
     raise ConfigError(
         f"{shown(record.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
         + "\n  ".join(["same.", *lines]),
         "Change the config back, or start another sweep: sweep.name=NAME",
     )
+
+
+def check_source(folder: Path, source: str) -> None:
+    """Check that the sweep in a folder is of a config file, and not of another one whose runs have the same name.
+
+    Args:
+        folder: Of the sweep.
+        source: A path or a name, as ``command.yaml`` has it.
+
+    Raises:
+        ConfigError: It is of another one; names both.
+    """
+    try:
+        command = yaml.safe_load(read_text(folder, COMMAND_NAME))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):  # nothing tells
+        return
+    before = command.get("config") if isinstance(command, dict) else None
+    if isinstance(before, str) and before != source:
+        first, second = (shown(Path(one)) if Path(one).is_absolute() else one for one in (before, source))
+        raise ConfigError(
+            f"{shown(folder)} contains the sweep of {first}; this one is of {second}.",
+            "Give the runs of this one another name, run.name=NAME, or only the sweep: sweep.name=NAME",
+        )
 
 
 def _may_change(key: str) -> bool:

@@ -144,6 +144,27 @@ def test_a_config_that_has_changed_since_is_refused(tiny, capsys):
     assert "another config" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("a/tiny.yaml", "b/tiny.yaml"), ("my tiny.yaml", "my-tiny.yaml"), ("a/config.yaml", "b/a.yaml")],
+)
+@pytest.mark.parametrize("varied", ["trainer.params.eta=0.1,0.2", "trainer.params.max_depth=2,3"])
+def test_two_configs_whose_runs_have_one_name_are_told_apart(tiny, capsys, first, second, varied):
+    text = CONFIG.replace("run: {name: tiny}", "trainer: {num_boost_round: 2}")
+    for name, seed in ((first, 0), (second, 3)):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(f"{text}run: {{seed: {seed}}}\n")
+    options = [*TINY[2:], "sweep.name=both"] if "depth" in varied else list(TINY[2:])
+    assert rtrain(["fit", first, *options, "trainer.params.eta=0.1,0.2"]) == 0
+    folder = only_sweep(tiny / "runs").relative_to(tiny)
+    capsys.readouterr()
+    assert rtrain(["fit", second, *options, varied]) == 2
+    told = capsys.readouterr().err
+    assert f"{folder} contains the sweep of {first}; this one is of {second}." in told
+    assert "run.name=NAME" in told
+    assert rtrain(["fit", second, *options, varied, "run.name=another", "sweep.name=null"]) == 0
+
+
 def test_somebody_elses_sweep_is_not_gone_on_with(tiny, capsys):
     _, folder = swept(TWO)
     command = folder / "command.yaml"
