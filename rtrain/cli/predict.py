@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rtrain.cli.runs.arguments import RUN_HELP
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
+from rtrain.errors import RtrainError
 from rtrain.process.terminal import check_written, say, say_as_it_is
 
 if TYPE_CHECKING:
@@ -45,7 +51,8 @@ def predict(
     from rtrain.trainers.trained import find_checkpoint
 
     place = find_model(run)
-    with ended_by_sigterm():
+    options = {"--output": output, "--checkpoint": checkpoint, "--split": split, "--force": force, "--trust": trust}
+    with ended_by_sigterm(), _options_kept("predict", options):
         num_rows = write_predictions(
             place, output, overrides or (), checkpoint=checkpoint, split=split, force=force, trust=trust
         )
@@ -75,7 +82,8 @@ def evaluate(
 
     if output is not None:
         check_evaluation(output)
-    with ended_by_sigterm():
+    options = {"--output": output, "--checkpoint": checkpoint, "--split": split, "--trust": trust, "--json": as_json}
+    with ended_by_sigterm(), _options_kept("evaluate", options):
         found = measure(find_model(run), overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
         with named_output(Path(output)):
@@ -86,6 +94,25 @@ def evaluate(
         say(_table(found))
     if output is None:
         check_written()
+
+
+@contextmanager
+def _options_kept(verb: str, options: Mapping[str, str | bool | None]) -> Iterator[None]:
+    """Add the options of the command to those that hints propose, which have its other words."""
+    typed = [words for name, value in options.items() if (words := _typed(name, value))]
+    try:
+        yield
+    except RtrainError as error:
+        proposed = re.compile(rf"^ *{to_try(f'rtrain {verb}')} .*$", re.MULTILINE)
+        error.hint = error.hint and proposed.sub(lambda found: " ".join([found[0], *typed]), error.hint)
+        raise
+
+
+def _typed(name: str, value: str | bool | None) -> str:
+    """Return an option as it is typed; nothing for one that has its default."""
+    if value in (None, False) or (name, value) == ("--checkpoint", "best"):
+        return ""
+    return name if value is True else shlex.join([name, str(value)])
 
 
 def _table(found: Evaluation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.run_place import check_not_masked
 from rtrain.config.schema import RtrainConf
+from rtrain.config.secrets.masked import mask_word
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
@@ -58,7 +60,7 @@ class Opened:
     dataset: dict[str, Any]
     """``conf.dataset`` for the record, secrets masked."""
     command: str
-    """To suggest."""
+    """To suggest, without ``num_workers``."""
     redact: Redactor
     """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
@@ -209,13 +211,14 @@ def open_checkpoint(
     dataset, builder = composed.resolved["dataset"], checked.model.trained.builder
     if dataset is not None:
         check_not_masked({"dataset": asdict(composed.conf.dataset)}, of_run=True)
+    others = [word for key, word in checked.words.items() if key != "scaling.num_workers"]
     other_data = any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words)
     may_read = own and (not other_data or _has_local_files(about))
     return Opened(
         model=checked.model,
         conf=composed.conf,
         dataset={"type": "trainer.datamodule"} if dataset is None else dataset,
-        command=f"rtrain {verb} {place}",
+        command=shlex.join(["rtrain", verb, str(place), *map(mask_word, dict.fromkeys(others))]),
         redact=composed.redact,
         other_data=other_data,
         _split_named=checked.split_named,

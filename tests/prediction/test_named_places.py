@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -225,3 +227,22 @@ def test_the_rows_of_a_split_need_no_rows_to_train_on(trained, files, capsys, ve
 def test_other_splits_than_those_that_are_named_are_refused(trained, files, capsys, verb, words, said):
     assert command([verb, trained, *words, *VERBS[verb]]) == 2
     assert said in capsys.readouterr().err
+
+
+OPTIONS = {
+    "predict": [["-o", "out dir/"], ["-o", "o.csv", "--split", "test", "--force"], ["--output=o.csv", "--trust"]],
+    "evaluate": [["--split=val", "--json"], ["--checkpoint", "latest", "--trust"], ["-o", "o.json"]],
+}
+
+
+@pytest.mark.parametrize(("verb", "options"), [(verb, one) for verb in VERBS for one in OPTIONS[verb]], ids=str)
+@pytest.mark.parametrize("word", ["dataset.pth=q1.csv", "scaling.num_worker=0", "dataset.na_valus=3"])
+def test_a_proposed_command_has_the_options_of_the_one_that_was_typed(trained, files, capsys, verb, options, word):
+    assert command([verb, trained, *options, word]) == 2
+    (attempt,) = re.findall(r"try: (.*)", capsys.readouterr().err)
+    first, second, place, *words = shlex.split(attempt)
+    assert (first, second, Path(place).resolve()) == ("rtrain", verb, Path(trained).resolve())
+    given = " ".join(options).replace("=", " ").replace("-o ", "--output ")
+    for part in given.split(" "):
+        assert part in " ".join(words)
+    assert "--checkpoint best" not in attempt

@@ -153,7 +153,9 @@ def write_broken_rows(folder, value):
 
 
 def _more_workers_than_fit_are_refused_at_once(trained, folder, tmp_path):
-    with pytest.raises(NotEnoughResourcesError, match=r"requests 3 workers(.|\n)*rtrain predict .* num_workers=2"):
+    with pytest.raises(
+        NotEnoughResourcesError, match=r"requests 3 workers(.|\n)*rtrain predict .*dataset.path=.* num_workers=2"
+    ):
         rtrain.predict(trained, tmp_path / "out.csv", [f"dataset.path={folder}/new-0.parquet", "num_workers=3"])
 
 
