@@ -124,7 +124,7 @@ def metrics_text(metrics: Mapping[str, float | None]) -> str:
 
 
 def start_line(run_dir: Path, manifest: Manifest) -> str:
-    """Return the line that a run begins with."""
+    """Return the line that a run begins with; it is shown again to those who attach to the run later."""
     workers = manifest.resources["num_workers"]
     least = manifest.resources.get("min_workers", workers)
     count = str(workers) if least == workers else f"{least} to {workers}"
@@ -133,11 +133,23 @@ def start_line(run_dir: Path, manifest: Manifest) -> str:
     data = manifest.dataset
     what = f" on {_data_text(data)}" if data else ""
     verb, begin = "training", ""
-    if manifest.checkpoints:
-        verb, begin = "resuming", f", from {manifest.checkpoints[-1]['name']}"
+    if (resumed_from := _resumed_from(manifest)) is not None:
+        verb, begin = "resuming", f", from {resumed_from}"
     elif manifest.parent_run:
         begin = f", from the weights of {_place_text(manifest.parent_run)}"
     return f"{verb} {manifest.run_name} with {trainer}{what} {where}{begin} -> {shown(run_dir)}"
+
+
+def _resumed_from(manifest: Manifest) -> str | None:
+    """Return the checkpoint that a run was resumed from last; None if it trains from the start."""
+    if not manifest.resumes:
+        return None
+    since = manifest.resumes[-1].get("time", "")
+    for attempt in manifest.attempts:
+        if attempt.get("started_at", "") >= since:
+            name: str | None = attempt.get("from_checkpoint")
+            return name
+    return manifest.checkpoints[-1]["name"] if manifest.checkpoints else None
 
 
 def _place_text(place: str) -> str:

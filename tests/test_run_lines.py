@@ -9,6 +9,12 @@ from rtrain.run_lines import Limits, end_lines, event_line, start_line
 from rtrain.runs.events import Event
 from rtrain.testing.workers import make_manifest
 
+CHECKPOINTS = [{"name": "epoch-0001-step-9"}, {"name": "epoch-0002-step-18"}]
+RESUMES = [{"time": "2026-12-01T10:00:00.000+00:00"}]
+BEFORE = {"started_at": "2026-12-01T09:00:00.000+00:00", "from_checkpoint": None}
+AFTER = {"started_at": "2026-12-01T10:00:02.000+00:00", "from_checkpoint": "epoch-0001-step-9"}
+NO_CHECKPOINT = {"from_checkpoint": None}
+
 
 @pytest.mark.parametrize(
     ("reported", "place"),
@@ -44,13 +50,24 @@ def test_a_record_that_lacks_something_is_told_without_it(facts):
     ("facts", "verb", "where"),
     [
         ({}, "training", ""),
+        ({"checkpoints": CHECKPOINTS}, "training", ""),
+        ({"checkpoints": CHECKPOINTS, "attempts": [BEFORE]}, "training", ""),
+        ({"checkpoints": CHECKPOINTS, "resumes": RESUMES}, "resuming", "epoch-0002-step-18"),
+        ({"checkpoints": CHECKPOINTS, "resumes": RESUMES, "attempts": [BEFORE]}, "resuming", "epoch-0002-step-18"),
         (
-            {"checkpoints": [{"name": "epoch-0001-step-9"}, {"name": "epoch-0002-step-18"}]},
+            {"checkpoints": CHECKPOINTS, "resumes": RESUMES, "attempts": [BEFORE, AFTER]},
+            "resuming",
+            "epoch-0001-step-9",
+        ),
+        ({"checkpoints": CHECKPOINTS, "resumes": RESUMES, "attempts": [AFTER | NO_CHECKPOINT]}, "training", ""),
+        ({"resumes": RESUMES}, "training", ""),
+        ({"parent_run": "/runs/a/best"}, "training", "the weights of /runs/a/best"),
+        ({"parent_run": "/runs/a/best", "checkpoints": CHECKPOINTS}, "training", "the weights of /runs/a/best"),
+        (
+            {"parent_run": "s3://b/a", "checkpoints": CHECKPOINTS, "resumes": RESUMES},
             "resuming",
             "epoch-0002-step-18",
         ),
-        ({"parent_run": "/runs/a/best"}, "training", "the weights of /runs/a/best"),
-        ({"parent_run": "s3://b/a", "checkpoints": [{"name": "epoch-0001-step-9"}]}, "resuming", "epoch-0001-step-9"),
     ],
 )
 def test_a_run_begins_with_where_it_comes_from(facts, verb, where):
