@@ -271,11 +271,11 @@ def _table(found: Any, conf: FunctionConf) -> pa.Table | None:
         return found
     if isinstance(found, pa.RecordBatchReader):
         return found.read_all()
-    library = type(found).__module__.partition(".")[0]
+    library, drop = type(found).__module__.partition(".")[0], conf.drop if isinstance(conf, PythonConf) else ()
     if library == "pandas" and is_frame(found):
-        return table_of_pandas(found, conf.function)
+        return table_of_pandas(found, conf.function, drop)
     if library == "polars" and is_frame(found):
-        return table_of_polars(found, conf.function)
+        return table_of_polars(found, conf.function, drop)
     if hasattr(found, "iter_batches"):
         return pa.concat_tables(found.iter_batches(batch_size=None, batch_format="pyarrow"))
     return None
@@ -287,13 +287,13 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
     from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.tables.frames import arrays_by_name, table_of_arrays
 
-    arrays = arrays_by_name(found, conf.function)
+    arrays = arrays_by_name(found, conf.function, conf.drop)
     if "x" in arrays and arrays["x"].ndim > 1:
         more = {name: arrays[name] for name in OPTIONAL if name in arrays}
         if "group" in more:
             more["group"] = np.unique(more["group"], return_inverse=True)[1]
         return Arrays(where=conf.function, x=arrays["x"], y=arrays.get(conf.label), more=more)
-    return table_of_arrays(arrays, conf.function)
+    return table_of_arrays(arrays, conf.function, conf.drop)
 
 
 def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from rtrain.errors import DatasetError, first_line
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def table_of_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
+def table_of_pandas(frame: pd.DataFrame, where: str, drop: Sequence[str] = ()) -> pa.Table:
     """Return a frame as a table without its index; a name of several columns stays the name of several.
 
-    Sparse columns become dense, and intervals categories that are called by their text.
+    Sparse columns become dense, and intervals categories that are called by their text. Columns that can't be read
+    are empty where ``drop``, patterns of names, leaves them out anyway.
 
     Raises:
         DatasetError: Arrow has no type for the values of a column; names it.
@@ -24,12 +26,12 @@ def table_of_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     import pyarrow as pa
 
     names = [str(name) for name in frame.columns]
-    columns = [arrow_column(name, _plain(frame.iloc[:, place]), where) for place, name in enumerate(names)]
+    columns = [arrow_column(name, _plain(frame.iloc[:, place]), where, drop) for place, name in enumerate(names)]
     return pa.table(columns, names=names)
 
 
-def arrow_column(name: str, values: Any, where: str) -> pa.Array | pa.ChunkedArray:
-    """Return an array, or a column of pandas, as a column of Arrow.
+def arrow_column(name: str, values: Any, where: str, drop: Sequence[str] = ()) -> pa.Array | pa.ChunkedArray:
+    """Return an array, or a column of pandas, as a column of Arrow; see ``table_of_pandas``.
 
     Raises:
         DatasetError: Arrow has no type for its values; names the column.
@@ -39,11 +41,17 @@ def arrow_column(name: str, values: Any, where: str) -> pa.Array | pa.ChunkedArr
     try:
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if _is_dropped(name, drop):
+            return pa.nulls(len(values))
         raise _unreadable(name, values, where, error) from error
 
 
-def table_of_arrays(columns: Mapping[str, np.ndarray], where: str) -> pa.Table:
-    """Return arrays by column as a table.
+def _is_dropped(name: str, drop: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in drop)
+
+
+def table_of_arrays(columns: Mapping[str, np.ndarray], where: str, drop: Sequence[str] = ()) -> pa.Table:
+    """Return arrays by column as a table; see ``table_of_pandas``.
 
     Raises:
         DatasetError: An array has more than one dimension, they differ in length, or Arrow has no type for one.
@@ -52,10 +60,10 @@ def table_of_arrays(columns: Mapping[str, np.ndarray], where: str) -> pa.Table:
 
     check_lengths(columns, where)
     for name, values in columns.items():
-        if values.ndim > 1:
+        if values.ndim > 1 and not _is_dropped(name, drop):
             message = f"{where}: column '{name}' has the shape {values.shape}, and a column has one value for each row."
             raise DatasetError(message, "Return inputs of more dimensions as x: {x: ..., y: ...}")
-    return pa.table({name: arrow_column(name, values, where) for name, values in columns.items()})
+    return pa.table({name: arrow_column(name, values, where, drop) for name, values in columns.items()})
 
 
 def check_lengths(columns: Mapping[str, np.ndarray], where: str) -> None:
@@ -65,13 +73,13 @@ def check_lengths(columns: Mapping[str, np.ndarray], where: str) -> None:
         raise DatasetError(f"{where}: the columns differ in length: {lengths}.")
 
 
-def arrays_by_name(found: Mapping[Any, Any], where: str) -> dict[str, np.ndarray]:
-    """Return what a mapping holds as arrays with a value for each row.
+def arrays_by_name(found: Mapping[Any, Any], where: str, drop: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Return what a mapping holds as arrays with a value for each row; see ``table_of_pandas``.
 
     Raises:
         DatasetError: One is not an array, is a sparse matrix, or has rows that differ in shape; names it.
     """
-    return {str(name): _as_array(str(name), values, where) for name, values in found.items()}
+    return {str(name): _as_array(str(name), values, where, drop) for name, values in found.items()}
 
 
 def is_sparse(values: Any) -> bool:
@@ -79,7 +87,7 @@ def is_sparse(values: Any) -> bool:
     return hasattr(values, "toarray")
 
 
-def _as_array(name: str, values: Any, where: str) -> np.ndarray:
+def _as_array(name: str, values: Any, where: str, drop: Sequence[str]) -> np.ndarray:
     import numpy as np
 
     if is_sparse(values):
@@ -87,6 +95,8 @@ def _as_array(name: str, values: Any, where: str) -> np.ndarray:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
+        if _is_dropped(name, drop):
+            return np.empty(len(values), object)
         raise DatasetError(f"{where}: '{name}' can't be read as an array: {first_line(error)}") from error
     if not array.ndim:
         raise DatasetError(f"{where}: '{name}' is a {type(values).__name__}, not an array with a value for each row.")
@@ -125,8 +135,8 @@ def _unreadable(name: str, values: Any, where: str, error: Exception) -> Dataset
     return DatasetError(f"{column} contains values of the type {held}: {first_line(error)}", hint)
 
 
-def table_of_polars(frame: Any, where: str) -> pa.Table:
-    """Return a frame, collected if it is lazy, as a table.
+def table_of_polars(frame: Any, where: str, drop: Sequence[str] = ()) -> pa.Table:
+    """Return a frame, collected if it is lazy, as a table; see ``table_of_pandas``.
 
     Raises:
         DatasetError: A column holds Python objects; names it.
@@ -134,7 +144,9 @@ def table_of_polars(frame: Any, where: str) -> pa.Table:
     import polars as pl
 
     frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
-    objects = [name for name, kind in frame.schema.items() if kind == pl.Object]
+    unread = [name for name, kind in frame.schema.items() if kind == pl.Object]
+    frame = frame.with_columns(pl.lit(None).alias(name) for name in unread if _is_dropped(name, drop))
+    objects = [name for name in unread if not _is_dropped(name, drop)]
     if objects:
         hint = f"Convert it to numbers or text, or leave it out: frame.drop({objects[0]!r})"
         raise DatasetError(f"{where}: column '{objects[0]}' contains Python objects, which can't be read.", hint)

@@ -42,6 +42,9 @@ def unlabelled(): return {"x": np.array([[3, 1.5]])}
 def three(): return {"train": pd.DataFrame({"words": ["new"]}), "test": pd.DataFrame({"words": ["one", "two"]})}
 def twice(): return pd.concat([pandas(), pandas()[["a"]]], axis=1)
 def mixture(): return pandas().assign(a=[1, "x"] * 10)
+def ragged_column(): return {**columns(), "a": [[0] * (i % 3) for i in range(20)]}
+def wide_column(): return {**columns(), "a": np.ones((20, 2))}
+def objects(): return pl.DataFrame({**columns(), "a": pl.Series([object()] * 20, dtype=pl.Object)})
 def nested(): return pandas().assign(a=pd.Categorical([(1, 2)] * 20))
 def cut(): return pandas().assign(a=pd.cut(np.arange(20), 2))
 def sparse(): return scipy.sparse.csr_matrix(np.eye(20))
@@ -91,6 +94,15 @@ def test_tables_of_every_kind(load, module, function):
     columns = dataset.splits["train"].columns
     np.testing.assert_array_equal(columns["x"], np.stack([np.arange(20), np.arange(20) / 2], 1))
     np.testing.assert_array_equal(columns["y"], np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("function", ["mixture", "ragged_column", "wide_column", "objects"])
+def test_a_column_that_can_not_be_read_may_be_dropped(load, module, function):
+    with pytest.raises(DatasetError, match="'a'"):
+        load("python", function=f"{module}:{function}")
+    dataset = load("python", function=f"{module}:{function}", drop=["a"], split={"test": 0})
+    assert dataset.info.feature_names == ("b",)
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 0], np.arange(20) / 2)
 
 
 def test_arguments_and_splits(load, module):

@@ -53,6 +53,33 @@ def test_a_column_that_arrow_has_no_type_for_is_named(name):
     assert raised.value.hint
 
 
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("pattern", ["{}", "*{}"])
+def test_a_column_that_is_dropped_may_hold_anything(name, pattern):
+    drop = [pattern.format(name)]
+    table = table_of_pandas(pd.DataFrame({"good": NUMBERS, name: REFUSED[name]}), "here", drop)
+    assert (table["good"].to_pylist(), table[name].null_count) == (NUMBERS.tolist(), ROWS)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.ones((ROWS, 2)), [[1], [1, 2], [3]] * 2, NUMBERS + 1j, [object()] * ROWS],
+    ids=["wide", "ragged", "complex", "objects"],
+)
+def test_an_array_that_is_dropped_may_hold_anything(values):
+    found = {"good": NUMBERS, "other": values}
+    table = table_of_arrays(arrays_by_name(found, "here", ["oth*"]), "here", ["oth*"])
+    assert (table["good"].to_pylist(), table["other"].null_count) == (NUMBERS.tolist(), ROWS)
+    with pytest.raises(DatasetError, match="'other'"):
+        table_of_arrays(arrays_by_name(found, "here"), "here")
+
+
+def test_objects_in_a_frame_of_polars_may_be_dropped():
+    frame = pl.DataFrame({"good": [1], "c": pl.Series([object()], dtype=pl.Object)})
+    for one in (frame, frame.lazy()):
+        assert table_of_polars(one, "here", ["c"]).to_pydict() == {"good": [1], "c": [None]}
+
+
 def test_types_that_a_column_mixes_are_named():
     with pytest.raises(DatasetError, match="int, str"):
         table_of_pandas(pd.DataFrame({"a": REFUSED["mixed"]}), "here")
