@@ -12,6 +12,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from rtrain.errors import ConfigError
+
 KEY_BYTES = 32
 LINE = "# seal: "
 
@@ -38,6 +40,20 @@ def is_signed_by_this_account(text: str, project_root: str) -> bool:
     """Return whether this account wrote the ``config.yaml`` of a run, for that folder, and it is unchanged."""
     config, _, mark = text.rpartition(LINE)
     return is_own(f"{project_root}\n{config}", mark.strip())
+
+
+def not_trusted(place: object, file: str) -> ConfigError:
+    """Return the error that this account did not sign what says which code a run, or a sweep, trains with.
+
+    Args:
+        place: Its folder, or its URL.
+        file: The file there that names the code.
+    """
+    return ConfigError(
+        f"{place} was created by another account or on another machine, or its {file} was changed: resuming runs the "
+        "code it names.",
+        "If you trust its author: --trust",
+    )
 
 
 def signing_key(mark: str) -> str:

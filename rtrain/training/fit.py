@@ -19,7 +19,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.observer import Observer
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.run import Run
-from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.signature import is_signed_by_this_account, not_trusted
 from rtrain.schemas import schemas
 from rtrain.training.left_files import files_noted
 from rtrain.training.preparation import Prepared, prepared
@@ -48,11 +48,7 @@ def resuming_session(
     except (FileNotFoundError, ValueError) as error:
         raise ConfigError(f"{config} can't be read: {error}", "Start a new run: rtrain fit CONFIG") from error
     if not trust and not is_signed_by_this_account(text, project_root):
-        raise ConfigError(
-            f"{run_dir} was created by another account, or its config.yaml was changed: resuming runs the code it "
-            "names.",
-            "If you trust its author: --trust",
-        )
+        raise not_trusted(run_dir, config.name)
     typed = ("rtrain", *verb.split(), shown(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
     root = Path(project_root) if project_root and Path(project_root).is_dir() else None

@@ -15,7 +15,7 @@ from rtrain.config.run_conf import RunConf
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.manifest import MANIFEST, read_manifest
-from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.signature import is_signed_by_this_account, not_trusted
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
 from rtrain.storage.folders import read
@@ -93,11 +93,7 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
         return Path(run)
     stored = stored_run(run)
     if not trust and _own_config(stored) is None:
-        raise ConfigError(
-            f"{stored.folder.url} was created by another account, or its config.yaml was changed: resuming runs the "
-            "code it names.",
-            "If you trust its author: --trust",
-        )
+        raise not_trusted(stored.folder.url, "config.yaml")
     *_, name, run_id = stored.folder.url.split("/")
     run_dir = root_of(stored, trust=trust) / name / run_id
     if is_alive(stored):

@@ -16,7 +16,7 @@ from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.filesystem.leftovers import clear_leftovers
 from rtrain.runs.filesystem.lock import LOCK, locked
 from rtrain.runs.filesystem.plain_files import check_kind, check_run_dir, read_text
-from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.signature import is_signed_by_this_account, not_trusted
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import BEST, is_sweep
 
@@ -97,11 +97,7 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} can't be read: {error}", "Repeat the command of the sweep.") from None
     if not trust and not is_signed_by_this_account(text, ""):
-        raise ConfigError(
-            f"{folder} was created by another account, or its {COMMAND_NAME} was changed: resuming runs the code it "
-            "names.",
-            "If you trust its author: --trust",
-        )
+        raise not_trusted(folder, COMMAND_NAME)
     try:
         command = yaml.safe_load(text)
         words, config = [str(word) for word in command["overrides"]], command["config"]

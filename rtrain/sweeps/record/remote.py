@@ -17,7 +17,7 @@ from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import LABELS
-from rtrain.runs.signature import is_signed_by_this_account
+from rtrain.runs.signature import is_signed_by_this_account, not_trusted
 from rtrain.runs.status import TRIAL_OVER
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.fetching import StoredRun, appearing, fetch_run, find_stored, is_alive, runs_below
@@ -69,11 +69,7 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
         if record is None:
             return None
         if not trust and not is_signed_by_this_account(read(home, COMMAND_NAME).decode("utf-8", "replace"), ""):
-            raise ConfigError(
-                f"{home.url} was created by another account, or on another machine: resuming runs the code its "
-                f"{COMMAND_NAME} names.",
-                "If you trust its author: --trust",
-            )
+            raise not_trusted(home.url, COMMAND_NAME)
         runs = list(runs_below(home))
         root = root_of(runs[0], trust=trust) if runs else Path("runs")
         folder = root / home.url.rstrip("/").rpartition("/")[2]
