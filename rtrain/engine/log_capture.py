@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from io import BufferedIOBase, TextIOBase
+from io import BufferedIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,6 +20,7 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import MASK
 from rtrain.engine.masked_output import masked_logging, masked_output
 from rtrain.engine.output_filter import Masking
+from rtrain.engine.passed_stream import PassedStream
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, in_brief, said_by, shortened
 from rtrain.runs.filesystem.fork_locks import fork_safe_lock
 from rtrain.runs.records import FailureRecord, LogRecord, RunRecord
@@ -38,7 +39,7 @@ END = b"\0rtrain ends\0"
 """Of a stream; no text holds it."""
 
 
-class _Tee(TextIOBase):
+class _Tee(PassedStream):
     """Writes to a stream and hands the same text to a function, both without secrets.
 
     The end of a text that may be the beginning of a secret waits for what follows it: in the stream until a flush.
@@ -51,7 +52,8 @@ class _Tee(TextIOBase):
     """
 
     def __init__(self, stream: TextIO, also: Callable[[str], None], redact: Redactor, *, shows: bool = True) -> None:
-        self._stream, self._also = stream, also
+        super().__init__(stream)
+        self._also = also
         self._write: Callable[[str], object] = stream.write if shows else lambda _: None
         forms = [form.encode(errors="surrogatepass") for form in redact.forms]
         self._maskings = [Masking(forms, END, MASK.encode()) for _ in range(2)] if forms else []
@@ -74,30 +76,12 @@ class _Tee(TextIOBase):
         with self._lock:
             for masking in self._maskings[1:]:
                 self._hand_on(self._write, masking.rest())
-        self._stream.flush()
+        super().flush()
 
     @staticmethod
     def _hand_on(to: Callable[[str], object], text: bytes) -> None:
         if text:
             to(text.decode(errors="surrogatepass"))
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    @property
-    def closed(self) -> bool:
-        return self._stream.closed
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # as in every stream of Python's
-        return self._stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        return self._stream.errors
 
     @property
     def buffer(self) -> BufferedIOBase:

@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import TextIOBase
 from typing import Any, TextIO
 
+from rtrain.engine.passed_stream import PassedStream
 from rtrain.trainers.loops.seeding import kept_random_numbers
 
 
@@ -71,24 +71,12 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             setattr(owner, name, before)
 
 
-class _Silent(TextIOBase):
+class _Silent(PassedStream):
     """A stream that leaves out what the thread writes that made it."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._thread = stream, threading.get_ident()
+        super().__init__(stream)
+        self._thread = threading.get_ident()
 
     def write(self, text: str) -> int:
         return len(text) if threading.get_ident() == self._thread else self._stream.write(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # as in every stream of Python's
-        return self._stream.encoding
