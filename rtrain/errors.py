@@ -186,6 +186,10 @@ class StrangeFileError(ConfigError, OSError):
     """A link, a folder, a named pipe, a socket or a device stands where a file is expected."""
 
 
+class ForbiddenFileError(ConfigError, PermissionError):
+    """This account may not read a file."""
+
+
 class DamagedSweepError(ConfigError):
     """``sweep.json`` is not whole; the runs of the trials may be."""
 

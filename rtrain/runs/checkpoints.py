@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from rtrain.errors import CheckpointError, RtrainError, first_line
+from rtrain.errors import CheckpointError, ForbiddenFileError, RtrainError, first_line
 from rtrain.runs.filesystem.files import (
     current_umask,
     despite_removal,
@@ -207,9 +207,12 @@ def read_record(checkpoint: Path) -> dict[str, Any]:
 
     Raises:
         CheckpointError: The folder is not a complete checkpoint.
+        ForbiddenFileError: This account may not read it.
     """
     try:
         return record_of(read_json(checkpoint, RECORD_NAME), checkpoint.name)
+    except ForbiddenFileError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CheckpointError(f"{checkpoint} is not a complete checkpoint: {error!r}") from error
 
@@ -241,6 +244,8 @@ def read_state(checkpoint: Path, name: str) -> dict[str, Any]:
     """
     try:
         stored = read_json(checkpoint, name)
+    except ForbiddenFileError:
+        raise
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{checkpoint / name} can't be read: {error}") from error
     if not isinstance(stored, dict):

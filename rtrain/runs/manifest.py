@@ -201,6 +201,8 @@ def what_is_wrong(error: Exception) -> str:
     """Return why a manifest can't be read, for users."""
     if isinstance(error, json.JSONDecodeError):
         return f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+    if isinstance(error, RtrainError):
+        return error.message.removesuffix(".")
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 

@@ -8,15 +8,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import CheckpointError, StrangeFileError
+from rtrain.errors import CheckpointError, ForbiddenFileError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, missing_base, read_record
 from rtrain.runs.events import damaged_lines, events_file, reaches_step
 from rtrain.runs.filesystem.files import sha256_of, sha256_of_text
-from rtrain.runs.filesystem.plain_files import read_text, strange_entries, strange_files
+from rtrain.runs.filesystem.plain_files import forbidden, read_text, strange_entries, strange_files
 from rtrain.runs.manifest import CONFIG_NAME, Manifest, read_manifest
 
 MOST_LINES = 100
 """Damaged lines of events that are named one by one."""
+FORBIDDEN = "forbidden"
+"""The problem of a file that this account may not read: nothing is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Finding:
     """The folder that it is about; of the run itself, the run directory."""
     path: Path
     problem: str
-    """``missing``, ``damaged``, ``unfinished``, ``extra``, ``unreadable`` or ``elsewhere``."""
+    """``missing``, ``damaged``, ``unfinished``, ``extra``, ``unreadable``, ``forbidden`` or ``elsewhere``."""
     detail: str = ""
 
     def __str__(self) -> str:
@@ -42,6 +44,8 @@ def check_whole(checkpoint: Path) -> None:
     """
     there = (checkpoint / RECORD_NAME).exists()
     for finding in damages(checkpoint) if there else _strange(checkpoint):
+        if finding.problem == FORBIDDEN:
+            raise forbidden(finding.path)
         if finding.problem != "missing":
             raise CheckpointError(f"{finding.path} is damaged: {finding.detail}.", "Copy the checkpoint again.")
 
@@ -73,17 +77,26 @@ def _changes(checkpoint: Path, path: Path, listed: Mapping[str, Any]) -> Iterato
             yield Finding(checkpoint, path, "damaged", f"{size:,} bytes instead of {listed['size_bytes']:,}")
         elif sha256_of(path) != listed["sha256"]:
             yield Finding(checkpoint, path, "damaged", "its content has changed")
+    except PermissionError:
+        yield Finding(checkpoint, path, FORBIDDEN, "this account may not read it")
     except OSError as error:
         yield Finding(checkpoint, path, "damaged", f"it can't be read: {error.strerror}")
 
 
 def newest_whole(run_dir: Path) -> tuple[Path | None, list[Finding]]:
-    """Return the newest checkpoint whose files are all as they were written, and what is wrong with newer ones."""
+    """Return the newest checkpoint whose files are all as they were written, and what is wrong with newer ones.
+
+    Raises:
+        ForbiddenFileError: This account may not read one.
+    """
     found: list[Finding] = []
     for checkpoint in reversed(all_checkpoints(run_dir)):
         wrong = list(damages(checkpoint))
         if not wrong:
             return checkpoint, found
+        for finding in wrong:
+            if finding.problem == FORBIDDEN:  # an older one would undo training
+                raise forbidden(finding.path)
         found += wrong
     return None, found
 
@@ -177,6 +190,8 @@ def _wrong_config(run_dir: Path, manifest: Manifest) -> Iterator[Finding]:
         yield Finding(run_dir, path, "missing")
     except StrangeFileError:  # it is among the wrong entries
         return
+    except ForbiddenFileError as error:
+        yield Finding(run_dir, path, FORBIDDEN, error.message)
     except (OSError, ValueError) as error:
         yield Finding(run_dir, path, "damaged", f"it can't be read: {error}")
     else:
@@ -191,6 +206,9 @@ def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:
     try:
         yield from damages(folder)
         record = read_record(folder)
+    except ForbiddenFileError as error:
+        yield _whole_folder(folder, FORBIDDEN, error.message)
+        return
     except CheckpointError as error:
         yield _whole_folder(folder, "unreadable", str(error))
         return

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.config.did_you_mean import there_are
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError, PredictionError
+from rtrain.errors import CheckpointError, ForbiddenFileError, PredictionError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
 from rtrain.runs.filesystem.files import to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import read_json
@@ -198,6 +198,8 @@ def read_about(checkpoint: Path) -> CheckpointMetadata:
     try:
         stored = read_json(checkpoint, FILE_NAME)
         about = TypeAdapter(CheckpointMetadata).validate_python(stored)
+    except ForbiddenFileError:
+        raise
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{checkpoint} is not a checkpoint to predict with: {error}") from error
     about = replace(about, trainer=with_number_keys(about.trainer, about.number_keys))

@@ -16,7 +16,7 @@ from rtrain.config.schema import RtrainConf
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
+from rtrain.errors import CheckpointError, ConfigError, ForbiddenFileError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint
 from rtrain.runs.filesystem.lock import holder, is_locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
@@ -298,7 +298,7 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
     try:
         check_run_dir(run_dir)
         manifest = read_manifest(run_dir)
-    except StrangeFileError:
+    except (StrangeFileError, ForbiddenFileError):
         raise
     except RtrainError as error:
         hint = "Name a run directory, runs/<name>/<time>-<id>; or auto, must or never."

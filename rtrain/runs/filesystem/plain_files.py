@@ -8,9 +8,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import IO, Any
 
-from rtrain.errors import StrangeFileError
+from rtrain.errors import ForbiddenFileError, StrangeFileError
 
 MAX_BYTES = 64 << 20
 """The largest file of JSON or YAML that is read; a sweep of 100,000 trials stays below."""
@@ -42,6 +43,7 @@ def open_inside(root: Path, name: str, mode: str = "rb", **how: Any) -> IO[Any]:
 
     Raises:
         StrangeFileError: A link, a folder, a pipe, a socket or a device stands in its place or on the way there.
+        ForbiddenFileError: It is to be read, and this account may not.
     """
     *folders, last = PurePosixPath(name).parts
 
@@ -55,9 +57,21 @@ def open_inside(root: Path, name: str, mode: str = "rb", **how: Any) -> IO[Any]:
 
     try:
         return open(root / name, mode, opener=opener, **how)  # Path.open takes no opener
-    except OSError:
+    except OSError as error:
         _check_way(root, [*folders, last])
+        if isinstance(error, PermissionError) and mode in ("r", "rb"):
+            raise forbidden(root / name) from error
         raise
+
+
+def forbidden(path: Path) -> ForbiddenFileError:
+    """Return the error that this account may not read a file, or enter a folder on the way to it."""
+    way = ((one, os.X_OK, "+x") for one in reversed(path.absolute().parents))
+    closed, right = next(((one, right) for one, need, right in way if not os.access(one, need)), (path, "+r"))
+    owner = f"Its owner can allow that: chmod {right} {quote(str(closed))}"
+    if closed == path:
+        return ForbiddenFileError(f"{path} may not be read by this account.", owner)
+    return ForbiddenFileError(f"{path} may not be read by this account: {closed} is closed to it.", owner)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.composed import Composed
-from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
+from rtrain.errors import ForbiddenFileError, RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.facts import installed_versions, read_git
 from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.origin import code_changes, code_now, code_of_run, in_words
@@ -41,7 +41,7 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
         if (run_dir / MANIFEST).exists():
             try:
                 manifest = read_manifest(run_dir)
-            except StrangeFileError:
+            except (StrangeFileError, ForbiddenFileError):
                 raise
             except RtrainError as error:
                 notice(

@@ -17,7 +17,7 @@ import yaml
 
 from rtrain.config.did_you_mean import did_you_mean
 from rtrain.config.files.locations import shown
-from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
+from rtrain.errors import ConfigError, DamagedSweepError, ForbiddenFileError, StrangeFileError
 from rtrain.run_lines import Limits
 from rtrain.runs.checkpoints import best_record
 from rtrain.runs.filesystem.files import to_json, write_atomic
@@ -216,7 +216,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{shown(folder)} is not a sweep: there is no {shown(path)}.", _sweeps_nearby(folder)
         ) from None
-    except StrangeFileError:
+    except (StrangeFileError, ForbiddenFileError):
         raise
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}.") from None
