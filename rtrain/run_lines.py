@@ -75,7 +75,7 @@ def told_once(metrics: Mapping[str, float | None], unit: str = "epoch") -> dict[
 
     Args:
         metrics: By name.
-        unit: What epochs are called.
+        unit: Name of an epoch.
     """
     same = [(loss, own) for own in metrics if (loss := _loss_like(own, metrics)) is not None]
     told_already = {*NO_RESULTS, *(loss if unit == "round" else own for loss, own in same)}

@@ -47,7 +47,7 @@ def _near_names(name: str, folder: Path) -> str:
 
 
 def files_by_split(
-    path: Any, endings: Sequence[str], conf: SplitConf | None = None, beside: Sequence[str] = ()
+    path: Any, endings: Sequence[str], conf: SplitConf | None = None, companions: Sequence[str] = ()
 ) -> dict[str, list[Path]]:
     """Return the files of each split that ``path`` names: a file, folder or glob, or a mapping from split to one.
 
@@ -55,12 +55,12 @@ def files_by_split(
         path: The path in the config.
         endings: Endings of files in folders.
         conf: Says which splits are left out: what ``path`` names for them is not looked for; None: no split is.
-        beside: Suffixes that, appended to a file's name, give the names of the files read with it.
+        companions: Endings that, appended to a file's name, give the names of the files read with it.
 
     Raises:
         DatasetError: Something named does not exist, or holds no file with one of ``endings``.
     """
-    path = local(path, endings, conf, beside)
+    path = local(path, endings, conf, companions)
     if isinstance(path, Mapping):
         return {split: files_at(one, endings, f"dataset.path.{split}") for split, one in path.items()}
     files = files_at(path, endings)
@@ -88,19 +88,19 @@ def shards_by_split(path: Any, endings: Sequence[str], conf: SplitConf | None = 
     return to_read(named, conf) if "train" in named and "" not in named else files
 
 
-def local(path: Any, endings: Sequence[str], conf: SplitConf | None = None, beside: Sequence[str] = ()) -> Any:
+def local(path: Any, endings: Sequence[str], conf: SplitConf | None = None, companions: Sequence[str] = ()) -> Any:
     """Return ``path``, or the mapping from split to path, with the local copies in place of URLs.
 
     See ``files_by_split``.
     """
     if isinstance(path, Mapping):
         wanted = to_read(path, conf)
-        return {split: _copied(one, f"dataset.path.{split}", endings, beside) for split, one in wanted.items()}
-    return _copied(path, "dataset.path", endings, beside)
+        return {split: _copied(one, f"dataset.path.{split}", endings, companions) for split, one in wanted.items()}
+    return _copied(path, "dataset.path", endings, companions)
 
 
-def _copied(path: str, key: str, endings: Sequence[str], beside: Sequence[str]) -> str:
-    return str(fetch(path, key, endings, beside) / pattern_in(path)) if is_url(path) else path
+def _copied(path: str, key: str, endings: Sequence[str], companions: Sequence[str]) -> str:
+    return str(fetch(path, key, endings, companions) / pattern_in(path)) if is_url(path) else path
 
 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:

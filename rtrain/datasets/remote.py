@@ -33,7 +33,7 @@ NUM_THREADS = 8
 """Number of files of a store that are copied in parallel."""
 
 
-def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str] = ()) -> Path:
+def fetch(url: str, key: str, endings: Sequence[str] = (), companions: Sequence[str] = ()) -> Path:
     """Return the local copy of the file or folder that ``url`` names, below ``~/.cache/rtrain/data``.
 
     A copy is made again when size or time of change (or the ETag) differs at the source. It appears complete or not at
@@ -44,7 +44,7 @@ def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str]
             returned.
         key: The config key that holds it, for messages.
         endings: Of the files that are copied from a folder; empty: all.
-        beside: Suffixes that, appended to each file's name, name other files, which are copied too if they exist.
+        companions: Endings that, appended to each file's name, name other files, which are copied too if they exist.
 
     Raises:
         DatasetError: The name does not exist, access is denied, or a package is missing.
@@ -54,9 +54,9 @@ def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str]
         return disk_path(url)
     if scheme in ("http", "https"):
         with _http_errors_named(url, key):
-            return _fetch_http(url, beside)
+            return _fetch_http(url, companions)
     with errors_named(url, key, DatasetError):
-        return _fetch_store(url, key, endings, beside)
+        return _fetch_store(url, key, endings, companions)
 
 
 def pattern_in(url: str) -> str:
@@ -82,12 +82,12 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rtrain" / "data"
 
 
-def _fetch_http(url: str, beside: Sequence[str]) -> Path:
+def _fetch_http(url: str, companions: Sequence[str]) -> Path:
     with ExitStack() as stack:
         first = stack.enter_context(_ask(_request(url)))
         name = PurePosixPath(unquote(urlsplit(url).path)).name or "index"
         found = {name: first}
-        for ending in beside:
+        for ending in companions:
             more = _opened_if_there(_request(url, ending))
             if more is not None:
                 found[f"{name}{ending}"] = stack.enter_context(more)
@@ -140,12 +140,12 @@ def _ask(request: Request) -> Any:
     return build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
 
 
-def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[str]) -> Path:
+def _fetch_store(url: str, key: str, endings: Sequence[str], companions: Sequence[str]) -> Path:
     from rtrain.storage.pyarrow_store import PyarrowStore
 
     store, path = open_store(url)
     try:
-        found = _listed(store, path, endings, beside)
+        found = _listed(store, path, endings, companions)
     except FileNotFoundError as error:
         refused = refusal(url, key, error, DatasetError)
         refused.hint = _near_files(store, path, url) or refused.hint
@@ -187,7 +187,7 @@ def _near_files(store: Any, path: str, url: str) -> str | None:
     return hint_for(name, names, shown_url(url).rpartition("/")[0]) if names and not asking.is_alive() else None
 
 
-def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]) -> dict[str, Any]:
+def _listed(store: Any, path: str, endings: Sequence[str], companions: Sequence[str]) -> dict[str, Any]:
     """Return what is known of the files at a path or glob, or below a folder, in the order of their names."""
     if is_glob(path):
         found = store.glob(path, detail=True)
@@ -198,7 +198,7 @@ def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]
         found = {path: info}
     # A key of a store may hold "..", which would lead its copy out of the folder of the copies.
     found = {name: info for name, info in found.items() if info["type"] == "file" and ".." not in name.split("/")}
-    for name in [f"{name}{ending}" for name in found for ending in beside]:
+    for name in [f"{name}{ending}" for name in found for ending in companions]:
         if name not in found and store.exists(name):
             found[name] = store.info(name)
     return dict(sorted(found.items()))

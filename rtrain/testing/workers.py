@@ -128,7 +128,7 @@ def make_worker(
         checkpoints=CheckpointWriter(
             run_dir=Path(folder),
             rank=rank,
-            beside=cadence.upload == "async",
+            in_thread=cadence.upload == "async",
             send=channel.send,
             about=CheckpointMetadata(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
         ),

@@ -31,10 +31,10 @@ class AsyncWriter:
         """Whether a task is running in the thread."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, task: Callable[[], None], *, beside: bool) -> None:
-        """Run a task, in a thread if ``beside``, when the previous task is done; raise what that one raised."""
+    def start(self, task: Callable[[], None], *, in_thread: bool) -> None:
+        """Run a task, in a thread if ``in_thread``, when the previous task is done; raise what that one raised."""
         self.wait()
-        if not beside:
+        if not in_thread:
             task()
             return
         thread = threading.Thread(target=self._do, args=(task,), name="rtrain-saver")

@@ -69,7 +69,7 @@ class Job:
         writer = CheckpointWriter(
             run_dir=place["run_dir"],
             rank=place["rank"],
-            beside=self.conf.run.checkpoint.upload == "async",
+            in_thread=self.conf.run.checkpoint.upload == "async",
             send=place["channel"].send,
             about=self.about,
             signing_key=self.signing_key,

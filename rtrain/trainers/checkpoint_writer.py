@@ -25,7 +25,7 @@ class CheckpointWriter:
 
     run_dir: Path
     rank: int
-    beside: bool
+    in_thread: bool
     """Files are written while training continues: ``run.checkpoint.upload`` is ``async``."""
     send: Callable[[RunRecord], None]
     """Tells the driver, which lists them and drops old ones."""
@@ -55,7 +55,7 @@ class CheckpointWriter:
             self._write(target, write, facts)
             self.unsaved.drop(reported)
 
-        self.thread.start(finish, beside=self.beside)
+        self.thread.start(finish, in_thread=self.in_thread)
 
     def note_score(self, *, step: int, epoch: int, **facts: Any) -> None:
         """Note how good a checkpoint is that was written before its step was evaluated; on rank 0."""

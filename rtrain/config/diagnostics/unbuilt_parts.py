@@ -41,15 +41,15 @@ def how_to_choose(wrong: WrongKeys, part: str) -> str | None:
     if key is None:
         return None
     inside = next((one for one in INSIDE if one in given), None)
-    beside = f"; move the keys below {inside} next to it" if inside is not None else ""
+    more = f"; move the keys below {inside} next to it" if inside is not None else ""
     conf = dict(wrong.keys.confs).get("trainer")
     has_options = short in GROUPS and not getattr(conf, "foreign", ())  # those are of another framework
     options = wrong.request.app.loader.get_group_options(part.replace(".", "/")) if has_options else []
     name = wrong.translated(part, given[key]) or given[key]
     option = next((one for one in options if plain(one) == plain(name)), None)
     if option is not None:
-        return f"the defaults list chooses it: - {short}: {option}, in place of {key}: {given[key]}{beside}"
+        return f"the defaults list chooses it: - {short}: {option}, in place of {key}: {given[key]}{more}"
     homes = homes_of(conf, part)
     path = given[key] if "." in given[key] else class_called(name, homes)
     chosen = f"- {short}: {'|'.join(options)} in the defaults list chooses it, or " if options else ""
-    return f"{chosen}set its class: {short}: {{_target_: {path or 'package.Class'}}}{beside}"
+    return f"{chosen}set its class: {short}: {{_target_: {path or 'package.Class'}}}{more}"

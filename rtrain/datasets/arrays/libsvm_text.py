@@ -271,12 +271,12 @@ def _rows(file: Path, x: np.ndarray, y: np.ndarray | None, query: np.ndarray | N
 
 def _side(file: Path, endings: Sequence[str]) -> np.ndarray | None:
     for ending in endings:
-        beside = file.with_name(f"{file.name}{ending}")
-        if beside.is_file():
+        companion = file.with_name(f"{file.name}{ending}")
+        if companion.is_file():
             try:
-                return np.loadtxt(beside, np.float32, ndmin=1)
+                return np.loadtxt(companion, np.float32, ndmin=1)
             except ValueError as error:
-                raise DatasetError(f"{beside}: {error}", "It must contain numbers, one row per line.") from error
+                raise DatasetError(f"{companion}: {error}", "It must contain numbers, one row per line.") from error
     return None
 
 

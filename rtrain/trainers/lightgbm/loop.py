@@ -51,7 +51,7 @@ def train(worker: Worker) -> None:
     conf: Conf = worker.conf
     info = worker.data.info
     params = worker_params(worker, info)
-    begin = InitialModel.of(worker, anew=starts_again(params))
+    begin = InitialModel.of(worker, from_scratch=starts_again(params))
     trees = _trees(begin)
     model = [] if trees is None else [trees]
     rounds = Rounds(worker, conf, LightGBMCollectives(worker.rank, worker.world_size), deciding, _copier(model), begin)

@@ -56,7 +56,7 @@ def train(worker: Worker) -> None:
             (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)
             for name in eval_splits(conf, info)
         ]
-        begin = InitialModel.of(worker, anew=starts_again(params))
+        begin = InitialModel.of(worker, from_scratch=starts_again(params))
         with nullcontext() if begin.folder is None else reading(begin.folder):
             booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=_trees(begin, info))
         if device_of(booster) != params["device"]:

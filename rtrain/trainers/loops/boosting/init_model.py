@@ -27,14 +27,14 @@ class InitialModel:
     """The checkpoint of another run on whose trees it builds (``run.init_from``)."""
 
     @classmethod
-    def of(cls, worker: Worker, *, anew: bool) -> InitialModel:
+    def of(cls, worker: Worker, *, from_scratch: bool) -> InitialModel:
         """Return the model to build on.
 
         Args:
             worker: Knows where the run was, and what it began with.
-            anew: A resumed run has to begin with its first round again.
+            from_scratch: A resumed run has to begin with its first round again.
         """
-        resumed, wanted = None if anew else worker.resume_dir(), worker.run.init_from
+        resumed, wanted = None if from_scratch else worker.resume_dir(), worker.run.init_from
         return cls(resumed, None if wanted is None or resumed is not None else Path(wanted))
 
     @property

@@ -68,7 +68,7 @@ class _Reports(TrainFnUtils):
         self._is_over = self._has_warned = False
         self._newest: Upload | None = None
         """The checkpoint of the newest report."""
-        self._is_beside = False
+        self._is_in_thread = False
         """A thread copies it."""
         self._pending: Step | None = None
         """What is left to do for it in the thread of the loop, once all ranks have copied their files."""
@@ -108,8 +108,8 @@ class _Reports(TrainFnUtils):
         if in_place:  # it has its name
             checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
         check_name(checkpoint_dir_name, self.worker.redact)
-        beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
-        deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
+        in_thread = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
+        deletes = in_thread if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
         self.worker.checkpoints.thread.wait()
         self._log.number += 1
         name, token = self._agreed_name(checkpoint_dir_name)
@@ -123,9 +123,9 @@ class _Reports(TrainFnUtils):
             delete=deletes and not in_place,
             in_place=in_place,
         )
-        self._newest, self._is_beside = upload, beside
-        self._keep(upload, parts, checkpoint, asked, beside=beside)
-        self._leave(self._agreed_reason(beside=beside))
+        self._newest, self._is_in_thread = upload, in_thread
+        self._keep(upload, parts, checkpoint, asked, in_thread=in_thread)
+        self._leave(self._agreed_reason(in_thread=in_thread))
 
     def close(self) -> bool:
         """Note that the loop is over, however it ended; return whether any of its threads still run."""
@@ -171,24 +171,24 @@ class _Reports(TrainFnUtils):
         checkpoint: Checkpoint | None,
         validation: Validation | None,
         *,
-        beside: bool,
+        in_thread: bool,
     ) -> None:
-        """Copy the checkpoint, in a thread if ``beside``, else immediately; record the metrics."""
+        """Copy the checkpoint, in a thread if ``in_thread``, else immediately; record the metrics."""
         copy = partial(upload.copy, checkpoint)
-        if not beside:
+        if not in_thread:
             copy()
         complete = self._recorded(upload, parts, validation) if self.worker.rank == 0 else _nothing
-        if not beside:
+        if not in_thread:
             self._pending = complete
             return
 
-        def complete_beside() -> None:
+        def complete_in_thread() -> None:
             self._pending = complete()
 
-        task = partial(self._copy_beside, upload.token, copy, complete_beside)
-        self.worker.checkpoints.thread.start(task, beside=True)
+        task = partial(self._copy_in_thread, upload.token, copy, complete_in_thread)
+        self.worker.checkpoints.thread.start(task, in_thread=True)
 
-    def _copy_beside(self, token: str, copy: Callable[[], None], complete: Callable[[], None]) -> None:
+    def _copy_in_thread(self, token: str, copy: Callable[[], None], complete: Callable[[], None]) -> None:
         """Copy the files of a checkpoint in a thread, and complete it when all ranks have copied theirs."""
         if self._copies is not None:
             self._copies.copy(token, copy, complete)
@@ -231,10 +231,10 @@ class _Reports(TrainFnUtils):
         facts = self._log.add(record, found.metrics) if found.metrics else {}
         self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, STATUS: found.status.value}))
 
-    def _agreed_reason(self, *, beside: bool) -> str:
+    def _agreed_reason(self, *, in_thread: bool) -> str:
         """Return why all ranks leave here, or an empty string; complete what all of them have copied by now."""
         reason: str = self.broadcast_from_rank_zero(self._log.reason())
-        if not beside:
+        if not in_thread:
             self._complete()
         return reason
 
@@ -271,9 +271,9 @@ class _Reports(TrainFnUtils):
     def _wait_for_newest(self) -> None:
         """Wait until rank 0 has completed the checkpoint that all ranks have copied, or still copy."""
         self.worker.checkpoints.thread.wait()
-        if self._newest is not None and self._is_beside and self._copies is not None:
+        if self._newest is not None and self._is_in_thread and self._copies is not None:
             self._copies.wait(self._newest.token)
-        while self._newest is not None and not self._is_beside and self._newest.staging.exists():
+        while self._newest is not None and not self._is_in_thread and self._newest.staging.exists():
             time.sleep(POLL_SECONDS)
 
 
