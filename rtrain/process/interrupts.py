@@ -35,13 +35,19 @@ GRACE_SECONDS = 10.0
 
 
 class StopRequest:
-    """Whether, and why, the run should end early. Set by signals, read by the loops."""
+    """Whether, and why, the run should end early. Set by signals, read by the loops.
 
-    def __init__(self) -> None:
+    Args:
+        outer: The request of the block around this one, which the first signal stops as well.
+    """
+
+    def __init__(self, outer: StopRequest | None = None) -> None:
         self.reason: str | None = None
         self.signal: signal.Signals | None = None
         self._num_signals = 0
         self._pid, self.received = os.getpid(), 0.0
+        self._outer = outer
+        self._note: Callable[[str, str], None] | None = None
         self.asked: tuple[str, str] | None = None
         """The status and the reason that the run is to end with, where it is not a signal that ends it."""
         self.ending = False
@@ -55,6 +61,19 @@ class StopRequest:
     def ask(self, status: str, reason: str) -> None:
         """Have the run end soon, as a signal would."""
         self.asked, self.reason = (status, reason), self.reason or Status.INTERRUPTED
+
+    def note_by(self, note: Callable[[str, str], None]) -> None:
+        """Have the first signal noted, with the status and the reason it leads to: another process may look for it.
+
+        Args:
+            note: Called by the handler of the signal.
+        """
+        self._note = note
+        self._note_signal()
+
+    def _note_signal(self) -> None:
+        if self._note is not None and self.signal is not None and (verdict := self.verdict()) is not None:
+            self._note(*verdict)
 
     def verdict(self) -> tuple[str, str] | None:
         """Return the status and the reason of a stopped run; None if it was not stopped."""
@@ -98,6 +117,9 @@ class StopRequest:
         if self.signal is None:
             self.signal, self.received = number, time.monotonic()
             self.reason = REASONS[number]
+            self._note_signal()
+            if self._outer is not None and self._outer.signal is None:
+                self._outer._take(number)
         elif not self.ending:
             raise KeyboardInterrupt
 
@@ -138,17 +160,28 @@ def _confirmation(number: signal.Signals) -> str:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Send the process's signals to a ``StopRequest`` while the block runs; does nothing outside the main thread."""
-    request = StopRequest()
+    """Send the process's signals to a ``StopRequest`` while the block runs; does nothing outside the main thread.
+
+    A signal that stops a block stops those around it: a trial of a sweep, and with it the sweep.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield request
+        yield StopRequest()
         return
+    request = StopRequest(outer := _stopped_by_signals())
+    if outer is not None and outer.signal is not None:
+        request._take(outer.signal)
     before = {number: signal.signal(number, request.receive) for number in _heard(REASONS)}
     try:
         yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _stopped_by_signals() -> StopRequest | None:
+    """Return what receives this process's signals now, if it is a request."""
+    found = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return found if isinstance(found, StopRequest) and found._pid == os.getpid() else None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError
 from rtrain.plugins import named_plugin
-from rtrain.process.interrupts import StopRequest, stop_on_signals
+from rtrain.process.interrupts import StopRequest, is_by_signal, stop_on_signals
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import private_files
 from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
@@ -66,7 +66,7 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
         stack.enter_context(private_files(run.private))
         cluster = SweepCluster(stack, trials)
         cluster.prepare(trials.probe)
-        stack.enter_context(opened(trials.folder))
+        lock = stack.enter_context(opened(trials.folder))
         if run.storage is not None:
             observer.stage(f"checking {shown_url(run.storage)}")
             find_sweep(run.storage, trials.folder, observer.notice)
@@ -76,6 +76,7 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
             stack.enter_context(copied(sweep.record, run.storage, run.storage_timeout_seconds, observer.notice))
         stack.enter_context(trials.around())
         stop = stack.enter_context(stop_on_signals())
+        stop.note_by(lock.note_end)
         stack.enter_context(files_reported(trials, observer))
         sweep.train(stop, began)
     sweep.record.by_ctrl_c = stop.by_ctrl_c
@@ -199,12 +200,23 @@ class Sweep:
             status = self._status()
             if self._search.adaptive and self._ending is None:
                 self._tell_fewer()
+        except KeyboardInterrupt as error:
+            if not is_by_signal(error, stop):
+                raise
+            status = self._status()
         finally:
+            stop.ending = True
             self._pool.close()
-            for number in self._running:  # cut off, as the sweep was in the middle of its loop
-                self.record.trials[number].status = Status.INTERRUPTED
+            self._cut_off()
             self.record.finish(status)
             self._observer.sweep_ended(self.record)
+
+    def _cut_off(self) -> None:
+        """Take that the sweep ends while trials still train."""
+        for number in list(self._running):
+            trial = self._taken(number)
+            trial.status = Status.INTERRUPTED
+            self._observer.trial_changed(trial)
 
     def _waits_for_room(self) -> bool:
         """Tell whether nothing trains because others hold the cluster, and say so once."""
@@ -217,7 +229,7 @@ class Sweep:
 
     def _make_pool(self, stop: StopRequest) -> Pool:
         if self._trials.launcher is not None:
-            return HydraLauncherExecutor(self._trials, self)
+            return HydraLauncherExecutor(self._trials, self, stop)
         cluster = self._checks.cluster if self._queue or self._has_more() else None
         return SequentialExecutor(self, self._data, stop) if cluster is None else RayExecutor(cluster, self, self._data)
 
@@ -337,10 +349,24 @@ class Sweep:
         elif isinstance(decision, Pause):
             self._pool.stop(number, Status.INTERRUPTED, self._judge.pausing)
 
-    def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
-        """Take that a trial is trained no more."""
+    def not_started(self, number: int) -> None:
+        """Take that a trial is planned as before: the sweep ends."""
+        del self._running[number]
         trial = self.record.trials[number]
-        trial.seconds += round(time.monotonic() - self._running.pop(number), 3)
+        trial.status, trial.num_starts = Status.PLANNED, trial.num_starts - 1
+        self._observer.trial_changed(trial)
+
+    def _taken(self, number: int, seconds: float | None = None) -> Trial:
+        """Return a trial that trains no more, and add what it took; None: since it began."""
+        trial, began = self.record.trials[number], self._running.pop(number)
+        trial.seconds += round(time.monotonic() - began if seconds is None else seconds, 3)
+        return trial
+
+    def over(
+        self, number: int, error: Mapping[str, Any] | None, *, died: bool = False, seconds: float | None = None
+    ) -> None:
+        """Take that a trial is trained no more."""
+        trial = self._taken(number, seconds)
         if died or error is not None:
             self._judge.forget(number)
         if died and self._may_start_again(trial, "its process exited unexpectedly; it continues from its checkpoint"):

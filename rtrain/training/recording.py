@@ -76,6 +76,7 @@ def recorded(
     run_dir.mkdir(parents=True, exist_ok=True)
     check_run_dir(run_dir)
     with locked(run_dir) as lock:
+        stop.note_by(lock.note_end)
         recorder = _opened(prepared, run_dir, observer, resumption, lock)
         companions = Companions(prepared, recorder, callbacks)
         manifest, observer, at_once = recorder.manifest, recorder.observer, False

@@ -16,6 +16,7 @@ from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
+from rtrain.runs.status import Status
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps.record.sweep_record import read_sweep
 
@@ -79,7 +80,9 @@ class Sweeping:
     def __init__(self, root, words):
         self.root, self.log = root, root.with_suffix(".log")
         with self.log.open("w") as log:
-            self.process = subprocess.Popen([RTRAIN, *words, f"run.root_dir={root}"], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [RTRAIN, *words, f"run.root_dir={root}"], stdout=log, stderr=log, start_new_session=True
+            )
 
     def until(self, condition):
         deadline = time.monotonic() + 120
@@ -201,3 +204,23 @@ def test_trials_that_wait_for_each_other_are_decided_on_as_without_a_kill(tmp_pa
         for data in (read_sweep(folder), read_sweep(whole))
     ]
     assert lineages[0] == lineages[1]
+
+
+@pytest.mark.parametrize("num_jobs", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_reaches_the_trials_of_a_launcher_and_no_other_trial_starts(tmp_path, num_jobs, number):
+    """With one job, trials are trained in the process of the sweep; with two, in others, which Ctrl-C reaches too."""
+    words = [*IN_TURN, "hydra/launcher=joblib", f"hydra.launcher.n_jobs={num_jobs}", "trainer.max_epochs=500"]
+    sweeping = Sweeping(tmp_path / "runs", words)
+    sweeping.until(lambda: sum(path.stat().st_size > 0 for path in tmp_path.glob("runs/*/*/events.jsonl")) >= num_jobs)
+    os.killpg(sweeping.process.pid, number) if number is signal.SIGINT else sweeping.process.send_signal(number)
+    expected = {signal.SIGTERM: "preempted", signal.SIGINT: "interrupted"}[number]
+    assert sweeping.process.wait() == Status(expected).exit_code, sweeping.text()
+    data = read_sweep(only_sweep(tmp_path / "runs"))
+    assert data["status"] == expected
+    assert [one["status"] for one in data["trials"]] == ["interrupted"] * num_jobs + ["planned"] * (4 - num_jobs)
+    for one in data["trials"][:num_jobs]:
+        run = Run.load(only_sweep(tmp_path / "runs") / one["name"])
+        assert (run.status, one["num_starts"]) == (expected, 1)
+        assert run.checkpoints
+        assert one["seconds"] == run.manifest.timings_seconds["total"]

@@ -22,7 +22,9 @@ def test_trials_of_a_launcher_are_those_of_rtrains_own(launcher):
     own, launched = (read_sweep(path.parent) for path in sorted(Path("runs").glob("*/sweep.json"), reverse=True))
     assert [one["values"] for one in own["trials"]] == [one["values"] for one in launched["trials"]]
     for one in launched["trials"]:
-        assert Run.load(Path("runs/launched") / one["name"]).status == "succeeded"
+        run = Run.load(Path("runs/launched") / one["name"])
+        assert run.status == "succeeded"
+        assert one["seconds"] == run.manifest.timings_seconds["total"], "not the time of the whole sweep"
     assert (Path("runs/launched/best")).resolve().name == own["trials"][own["best"]]["name"]
 
 

@@ -9,7 +9,7 @@ import re
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,7 +21,7 @@ LENGTH = 200
 """Characters that are read of what a lock says."""
 NUM_TRIES, PROBE_SECONDS = 5, 0.01
 """How often a lock is tried, and the time in between: ``is_locked`` of another process holds it for a moment."""
-_HOLDER = re.compile(r"process (\d+) on (\S*)")
+_HOLDER = re.compile(r"process (\d+) on (\S*)(?:\nends (\w+): (.*))?")
 _FILES: weakref.WeakSet[IO[str]] = weakref.WeakSet()
 """Of the locks that this process holds."""
 
@@ -52,6 +52,14 @@ class Lock:
             self._run_dir.mkdir(parents=True, exist_ok=True)
             self._file, moved = _acquire(self._run_dir), self._file
             moved.close()
+
+    def note_end(self, status: str, reason: str) -> None:
+        """Note that the process was asked to end, with a status and a reason; ``end_asked`` returns them.
+
+        A handler of signals may call it.
+        """
+        with suppress(OSError, ValueError):  # a full disk, or the lock was freed: the process ends all the same
+            os.write(self._file.fileno(), f"ends {status}: {reason}\n".encode())
 
     def close(self) -> None:
         """Free it."""
@@ -88,11 +96,22 @@ def is_locked(run_dir: Path) -> bool:
 
 def holder(run_dir: Path) -> tuple[int, str] | None:
     """Return the process that holds the lock of a run directory, and its host; None if none does, or it is unknown."""
-    if not is_locked(run_dir):
-        return None
-    with open_inside(run_dir, LOCK, "r", encoding="utf-8", errors="replace") as file:
-        found = _HOLDER.fullmatch(file.read(LENGTH).strip())
+    found = _read(run_dir) if is_locked(run_dir) else None
     return None if found is None else (int(found[1]), found[2])
+
+
+def end_asked(run_dir: Path) -> tuple[str, str] | None:
+    """Return the status and the reason with which the process was asked to end that locked a directory last."""
+    found = _read(run_dir)
+    return None if found is None or found[3] is None else (found[3], found[4])
+
+
+def _read(run_dir: Path) -> re.Match[str] | None:
+    try:
+        with open_inside(run_dir, LOCK, "r", encoding="utf-8", errors="replace") as file:
+            return _HOLDER.fullmatch(file.read(LENGTH).strip())
+    except FileNotFoundError:
+        return None
 
 
 def is_in_place(descriptor: int, path: Path) -> bool:
@@ -116,7 +135,7 @@ def _acquire(run_dir: Path) -> IO[str]:
         file.flush()
     except BlockingIOError:
         file.seek(0)
-        holder = file.read(LENGTH).strip() or "another process"
+        holder = file.read(LENGTH).partition("\n")[0] or "another process"
         file.close()
         raise RunInUseError(
             f"{run_dir} is in use by {holder}.", "Wait until it ends, or start a new run: run.resume=never"

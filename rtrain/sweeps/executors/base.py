@@ -15,8 +15,20 @@ class TrialListener(Protocol):
     def hear(self, number: int, record: TrialRecord) -> None:
         """Take a record of a trial; it may call ``Pool.stop``."""
 
-    def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
-        """Called when a trial is no longer training: it has ended, or its process has died."""
+    def over(
+        self, number: int, error: Mapping[str, Any] | None, *, died: bool = False, seconds: float | None = None
+    ) -> None:
+        """Called when a trial is no longer training: it has ended, or its process has died.
+
+        Args:
+            number: Of the trial.
+            error: ``type`` and ``message`` of its failure.
+            died: Its process has died.
+            seconds: What it took, where that is not the time since it was given to the pool.
+        """
+
+    def not_started(self, number: int) -> None:
+        """Called when a trial that the pool has taken was not started, since the sweep ends."""
 
 
 class Pool(Protocol):

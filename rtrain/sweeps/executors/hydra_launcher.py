@@ -6,6 +6,9 @@ The jobs contain no secrets: each process composes its trial again, with its env
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,9 @@ from typing import Any
 from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, RtrainError, TrainingError
+from rtrain.process.interrupts import StopRequest, stop_on_signals
 from rtrain.process.variables import arguments_hidden
+from rtrain.runs.filesystem.lock import end_asked
 from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
@@ -30,6 +35,12 @@ UNTOLD = {
     "max_seconds": "Limit each trial instead, e.g. run.stop.max_seconds=3600",
 }
 """Keys of the sweep that need to reach trials while they train, and what to do without."""
+POLL_SECONDS = 0.3
+"""Between two checks of a trial whether its sweep was asked to end."""
+
+
+class NotStartedError(Exception):
+    """The sweep of a trial was asked to end before the trial began."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +53,47 @@ class LaunchedJob:
     trust: bool
 
     def __call__(self, _: Any) -> None:
-        """Train the trial that Hydra has made the folder for."""
+        """Train the trial that Hydra has made the folder for.
+
+        Raises:
+            NotStartedError: The sweep has been asked to end.
+        """
         words, run_dir = job_place()
+        with stop_on_signals():  # the launcher's own processes would end by Ctrl-C, and with them those that still save
+            if end_asked(run_dir.parent) is not None:
+                raise NotStartedError
+            self._train(words, run_dir)
+
+    def _train(self, words: list[str], run_dir: Path) -> None:
         observer = SilentObserver()
         typed, root = ("rtrain", "fit", self.config, "--multirun"), Path(self.project_root)
         with arguments_hidden(), Session(self.config, words, schemas(), self.config_dir, root, typed) as session:
             session.trust = self.trust
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
             resumption = begun(composed, observer)
-            with session.environment(), prepared(composed, observer) as ready:
+            preparation = prepared(composed, observer)
+            with session.environment(), preparation as ready, _stopped_with(run_dir.parent, ready.stop):
                 train_prepared(ready, run_dir, observer, resumption)
+
+
+@contextmanager
+def _stopped_with(sweep: Path, stop: StopRequest) -> Iterator[None]:
+    """Ask the trial of the block to end when its sweep is asked to: the sweep's lock says so, wherever it trains."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(POLL_SECONDS):
+            if (asked := end_asked(sweep)) is not None:
+                stop.ask(*asked)
+                return
+
+    thread = threading.Thread(target=watch, name="rtrain-sweep", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class HydraLauncherExecutor:
@@ -60,12 +102,13 @@ class HydraLauncherExecutor:
     Args:
         trials: Knows the launcher.
         hearer: Receives the state of trials.
+        stop: Whether the sweep is to end; the trials read it from the lock of its folder.
     """
 
     most_at_once: int | None = None
 
-    def __init__(self, trials: Trials, hearer: TrialListener) -> None:
-        self._trials, self._hearer = trials, hearer
+    def __init__(self, trials: Trials, hearer: TrialListener, stop: StopRequest) -> None:
+        self._trials, self._hearer, self._stop = trials, hearer, stop
         config, config_dir = trials.source
         probe = trials.probe
         self._job = LaunchedJob(
@@ -91,11 +134,18 @@ class HydraLauncherExecutor:
         except RtrainError:
             raise
         except Exception as error:
+            if self._stop.signal is not None:  # it has ended the launcher's processes too
+                raise KeyboardInterrupt from error
             message = f"{self._trials.launcher} failed: {type(error).__name__}: {error}"
             raise TrainingError(message) from error
 
     def _tell(self, number: int, run_dir: Path, error: BaseException | None) -> None:
-        facts = None if error is None else {"type": type(error).__name__, "message": str(error)}
+        if isinstance(error, NotStartedError):
+            self._hearer.not_started(number)
+            return
+        facts, seconds = None, None
+        if error is not None:
+            facts = {"type": type(error).__name__, "message": str(error)}
         if (run_dir / MANIFEST).exists():
             run, forwarding = Run.load(run_dir), ForwardingObserver(lambda record: self._hearer.hear(number, record))
             manifest = run.manifest
@@ -103,10 +153,11 @@ class HydraLauncherExecutor:
                 forwarding.event(event)
             forwarding.ended(run_dir, manifest)
             facts = facts and (manifest.error or facts)
-        self._hearer.over(number, facts)
+            seconds = manifest.timings_seconds.get("total")
+        self._hearer.over(number, facts, seconds=seconds)
 
     def stop(self, number: int, status: str, reason: str) -> None:
-        """Do nothing: the trials are in the hands of the launcher."""
+        """Do nothing: only a sweep as a whole is stopped, and the trials learn that from its lock."""
 
     def close(self) -> None:
         """Nothing is left when ``wait`` returns."""

@@ -14,7 +14,7 @@ from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.filesystem.leftovers import clear_leftovers
-from rtrain.runs.filesystem.lock import LOCK, locked
+from rtrain.runs.filesystem.lock import LOCK, Lock, locked
 from rtrain.runs.filesystem.plain_files import check_kind, check_run_dir, read_text
 from rtrain.runs.signature import is_signed_by_this_account, not_trusted
 from rtrain.schemas import schemas
@@ -22,18 +22,18 @@ from rtrain.sweeps.record.sweep_record import BEST, is_sweep
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[None]:
+def opened(folder: Path) -> Iterator[Lock]:
     """Hold the lock of a sweep's folder, which is made if need be; a new one is removed if nothing comes of the sweep.
 
     Raises:
         RunInUseError: Another process works on the sweep; its folder is left alone.
     """
     missing = [parent for parent in folder.parents if not parent.exists()]
-    with _locked_by_us(folder):
+    with _locked_by_us(folder) as lock:
         _check_entries(folder)
         clear_leftovers(folder)
         try:
-            yield
+            yield lock
         finally:
             if not is_sweep(folder):
                 _remove_empty(folder, missing)
@@ -63,12 +63,12 @@ def _check_entries(folder: Path) -> None:
 
 
 @contextmanager
-def _locked_by_us(folder: Path) -> Iterator[None]:
+def _locked_by_us(folder: Path) -> Iterator[Lock]:
     with ExitStack() as stack:
         while True:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(locked(folder))
+                lock = stack.enter_context(locked(folder))
             except (FileNotFoundError, FileExistsError):  # another process has just removed it
                 check_kind(folder, stat.S_IFDIR)
                 continue
@@ -77,7 +77,7 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
                     error.message, "Wait until it ends, or start another sweep: sweep.name=NAME"
                 ) from None
             break
-        yield
+        yield lock
 
 
 def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:
