@@ -15,6 +15,7 @@ from sweep_results import num_events, only_sweep
 from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
+from rtrain.process.interrupts import REASONS
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.runs.verify import verify_run
@@ -72,6 +73,27 @@ def test_a_signal_at_the_end_of_a_trial_ends_the_sweep(monkeypatch, moment):
     data, _ = swept(TWO, code=130)
     assert [one["status"] for one in data["trials"]] == ["succeeded", "planned"]
     assert data["status"] == "interrupted"
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_second_signal_ends_the_sweep_with_the_status_of_the_first_and_a_line_for_each_trial(
+    monkeypatch, capsys, number
+):
+    """The signals come while no trial in this process takes them, as those of a sweep on Ray."""
+
+    def signalled(*_):
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr("rtrain.process.interrupts.REPEAT_SECONDS", 0.0)
+    monkeypatch.setattr("rtrain.sweeps.executors.in_process.train_trial", signalled)
+    status = REASONS[number]
+    data, _ = swept(TWO, code=status.exit_code)
+    assert data["status"] == status
+    assert [one["status"] for one in data["trials"]] == ["interrupted", "planned"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(data["trials"][0]["name"])] == ["interrupted"]
 
 
 class Sweeping:
@@ -207,7 +229,7 @@ def test_trials_that_wait_for_each_other_are_decided_on_as_without_a_kill(tmp_pa
 
 
 @pytest.mark.parametrize("num_jobs", [1, 2])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_stop_reaches_the_trials_of_a_launcher_and_no_other_trial_starts(tmp_path, num_jobs, number):
     """With one job, trials are trained in the process of the sweep; with two, in others, which Ctrl-C reaches too."""
     words = [*IN_TURN, "hydra/launcher=joblib", f"hydra.launcher.n_jobs={num_jobs}", "trainer.max_epochs=500"]
