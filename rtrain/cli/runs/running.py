@@ -77,14 +77,19 @@ def stop(
 ) -> None:
     """Ask RUN to save a checkpoint and end.
 
-    It can be resumed later. For a sweep, all trials end and no other trial starts.
+    It can be resumed later. For a sweep, all trials end and no other trial starts. Repeating the command does no harm.
     """
     from rtrain.history.index import read_row
     from rtrain.history.references import existing_run
     from rtrain.history.running.stopping import stop_run, wait_until_free
 
     folder = read_row(existing_run(run)).path
-    say(f"asked process {stop_run(folder)} to save and end: {shown(folder)}")
+    asked = stop_run(folder)
+    if asked.already:
+        now = f"to end it immediately: kill {asked.pid}"
+        say(f"process {asked.pid} has been asked to save and end already: {shown(folder)} ({now})")
+    else:
+        say(f"asked process {asked.pid} to save and end: {shown(folder)}")
     if wait:
         wait_until_free(folder)
         say(f"{shown(folder)}: {read_row(folder).status}")

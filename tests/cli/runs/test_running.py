@@ -6,6 +6,7 @@ import pytest
 from made_runs import make_run
 
 from rtrain.cli.app import run
+from rtrain.runs.filesystem.lock import locked
 
 
 @pytest.fixture(autouse=True)
@@ -33,4 +34,16 @@ def test_of_a_killed_run_it_is_said_that_it_was(project, capsys):
 def test_a_run_that_is_not_running_can_not_be_stopped(project, capsys):
     make_run(project / "runs")
     assert run(["runs", "stop", "last"]) == 2
-    assert "is not running" in capsys.readouterr().err
+    assert "has ended already: succeeded" in capsys.readouterr().err
+
+
+def test_a_run_that_is_ending_is_only_waited_for(project, capsys, monkeypatch):
+    folder = make_run(project / "runs")
+    with locked(folder) as lock:
+        lock.note_end("preempted", "stopped by SIGTERM")
+        monkeypatch.setattr("os.kill", lambda *_: pytest.fail("a signal was sent"))
+        monkeypatch.setattr("rtrain.history.running.stopping.wait_until_free", lambda _: lock.close())
+        assert run(["runs", "stop", "last", "--wait"]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert "has been asked to save and end already" in first
+    assert last.endswith(": succeeded")

@@ -10,15 +10,16 @@ import pytest
 from made_runs import make_run, make_sweep
 
 from rtrain.errors import ConfigError
-from rtrain.history.running.stopping import stop_run, wait_until_free
-from rtrain.runs.filesystem.lock import Lock, holder, locked
+from rtrain.history.running.stopping import Asked, stop_run, wait_until_free
+from rtrain.process.interrupts import stop_on_signals
+from rtrain.runs.filesystem.lock import Lock, end_asked, holder, locked
 
 
 def test_the_process_that_holds_the_lock_gets_sigterm(project):
     run, sent = make_run(project / "runs"), []
     with locked(run):
         assert holder(run) == (os.getpid(), platform.node())
-        assert stop_run(run, lambda *what: sent.append(what)) == os.getpid()
+        assert stop_run(run, lambda *what: sent.append(what)) == Asked(pid=os.getpid(), already=False)
     assert sent == [(os.getpid(), signal.SIGTERM)]
 
 
@@ -26,8 +27,38 @@ def test_a_run_that_is_not_running_gets_nothing(project):
     run = make_run(project / "runs")
     (run / ".lock").write_text(f"process {os.getpid()} on {platform.node()}\n")
     assert holder(run) is None
-    with pytest.raises(ConfigError, match="is not running"):
+    with pytest.raises(ConfigError, match="has ended already: succeeded"):
         stop_run(run, lambda *_: pytest.fail("a signal was sent"))
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "hint"),
+    [
+        ("running", "it was killed", "rtrain resume runs/mlp"),
+        ("failed", "failed", None),
+        ("preempted", "preempted", None),
+    ],
+)
+def test_of_a_run_that_has_ended_the_end_is_named(project, status, said, hint):
+    run = make_run(project / "runs", status=status)
+    with pytest.raises(ConfigError, match=f"has ended already: {said}") as raised:
+        stop_run(run, lambda *_: pytest.fail("a signal was sent"))
+    assert (hint is None and raised.value.hint is None) or str(hint) in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("make", [make_run, make_sweep])
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_that_is_ending_gets_no_second_signal_whoever_asked_it(project, make, first):
+    folder, sent = make(project / "runs"), []
+    with locked(folder) as lock, stop_on_signals() as stop:
+        stop.note_by(lock.note_end)
+        signal.raise_signal(first)
+        assert end_asked(folder) == stop.verdict()
+        assert stop_run(folder, lambda *what: sent.append(what)).already
+        assert holder(folder) == (os.getpid(), platform.node())
+    with locked(folder):
+        assert not stop_run(folder, lambda *what: sent.append(what)).already, "the next process was not asked"
+    assert len(sent) == 1
 
 
 def test_a_run_on_another_machine_is_named_with_its_process(project):
