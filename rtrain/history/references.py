@@ -1,4 +1,7 @@
-"""Short names of runs, wherever a command expects one: ``last``, ``best:resnet``, ``c5e7``, ``330826/3``."""
+"""Short names of runs, wherever a command expects one: ``last``, ``best:resnet``, ``c5e7``, ``330826/3``.
+
+A trial may be named by its number also after the path of its sweep: ``runs/mlp-sweep-330826/3``.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,16 @@ def find_run(text: str) -> Path:
     """Return the folder that a word stands for: a path that exists, else the run of that short name.
 
     Raises:
-        ConfigError: It is one of several runs, all of which are listed; or there is none.
+        ConfigError: It is one of several runs, all of which are listed; or there is none; or the sweep has no such
+            trial.
     """
     if os.path.lexists(text):
         return Path(text)
+    sweep, _, number = text.rstrip("/").rpartition("/")
+    if number.isdecimal() and (Path(sweep) / SWEEP).is_file() and sweep:
+        rows = list_rows([sweep])
+        row = next(one for one in rows if one.kind == "sweep")
+        return Path(shown(_trial(row, number, rows).path))
     match, name = _WORD.fullmatch(text), _ID.fullmatch(text)
     if match is None and name is None:
         return Path(text)

@@ -13,7 +13,15 @@ from made_runs import make_run, make_sweep
 import rtrain
 from rtrain.errors import ConfigError
 from rtrain.history.query.fields import OWN
-from rtrain.history.references import existing_run, find_model, find_newest, find_run, reference_words, with_paths
+from rtrain.history.references import (
+    existing_run,
+    find_model,
+    find_newest,
+    find_run,
+    is_a_sweep,
+    reference_words,
+    with_paths,
+)
 
 
 @pytest.fixture
@@ -53,6 +61,20 @@ def test_what_short_names_stand_for(text, expected, runs, project):
     found = find_run(text)
     assert (project / found) == (runs[key] / trial if trial else runs[key])
     assert not found.is_absolute()
+
+
+@pytest.mark.parametrize("place", ["runs/resnet-sweep-330826", "{}/runs/resnet-sweep-330826", "../resnet-sweep-330826"])
+def test_a_trial_is_named_by_its_number_wherever_its_sweep_is_named_by_a_path(place, runs, project, monkeypatch):
+    folder = {"r": project, "{": project / "runs" / "trees", ".": project / "runs" / "mlp"}[place[0]]
+    monkeypatch.chdir(folder)
+    place = place.format(project)
+    for find in (find_run, find_newest, find_model, existing_run):
+        for ending in ("1", "001", "1/"):
+            assert find(f"{place}/{ending}").samefile(runs["s"] / "001-4d4a7ab1")
+    proposed = next(word for word in is_a_sweep(place, runs["s"]).hint.split() if word.startswith(place))
+    assert find_run(proposed.rstrip(",")).samefile(runs["s"] / "000-4d4a7ab0"), "what an error proposes works"
+    with pytest.raises(ConfigError, match=r"resnet-sweep-330826 has no trial 7"):
+        existing_run(f"{place}/7")
 
 
 @pytest.mark.parametrize(
