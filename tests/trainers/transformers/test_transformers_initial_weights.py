@@ -1,5 +1,6 @@
 """Weights that can't be loaded into the model of a run are refused before it starts."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -155,12 +156,20 @@ def test_nothing_is_written_for_weights_that_do_not_fit(tmp_path):
     assert not (tmp_path / "next").exists()
 
 
-def test_adapters_on_a_checkpoint_of_a_run_are_told_that_they_need_it(folder):
+def test_adapters_on_a_checkpoint_of_a_run_are_told_that_they_need_it_and_those_on_a_copy_are_not(folder, tmp_path):
     def notices(place, **keys):
         conf = conf_with(folder, QUERY, model=ModelConf(config=None, pretrained=str(place)), **keys)
         return " ".join(Plugin().notices(make_job(RtrainConf(trainer=conf), dataset(), "transformers")))
 
     checkpoint, merged = latest_checkpoint(folder / "whole"), latest_checkpoint(folder / "merging") / "merged"
+    for run in ("whole", "merging"):
+        (folder / run / "manifest.json").write_text("{}")
+    for number, (place, inner) in enumerate([(checkpoint, "."), (merged.parent, "merged")]):
+        copy = shutil.copytree(place, tmp_path / str(number) / "checkpoints" / place.name)
+        assert notices(copy / inner) == "", "no run removes it"
+        link = tmp_path / f"link-{number}"
+        link.symlink_to(place / inner, target_is_directory=True)
+        assert "its run may remove" in notices(link)
     assert f"need {checkpoint}, which its run may remove" in notices(checkpoint)
     assert f"need {merged}, which its run may remove" in notices(merged)
     assert "trainer.merge_lora=true" in notices(checkpoint)

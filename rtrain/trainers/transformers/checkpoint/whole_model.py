@@ -7,7 +7,8 @@ from pathlib import Path
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 
 from rtrain.errors import ConfigError
-from rtrain.runs.checkpoints import RECORD_NAME
+from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir
+from rtrain.runs.manifest import MANIFEST
 from rtrain.trainers.base import BASE
 from rtrain.trainers.transformers.checkpoint import adapted
 from rtrain.trainers.transformers.checkpoint.base import read_base
@@ -79,10 +80,17 @@ def needed_checkpoint(conf: Conf) -> list[str]:
     if conf.lora is None or conf.model.pretrained is None:
         return []
     folder = Path(conf.model.pretrained)
-    if not any((one / RECORD_NAME).exists() for one in (folder, folder.parent)):
+    if not _is_in_run(folder):
         return []
     merging = "" if conf.merge_lora else ", or write whole models with trainer.merge_lora=true"
     return [
         f"the adapters need {folder}, which its run may remove (run.checkpoint.keep, rtrain runs rm): copy the folder "
         f"and name the copy in {BASE}{merging}"
     ]
+
+
+def _is_in_run(folder: Path) -> bool:
+    """Return whether a folder is, or lies in, a checkpoint of a run directory, and not a copy of one elsewhere."""
+    real = folder.resolve()
+    runs = [one.parent.parent for one in (real, real.parent) if (one / RECORD_NAME).exists()]
+    return any(real.is_relative_to(checkpoints_dir(run)) and (run / MANIFEST).exists() for run in runs)
