@@ -32,7 +32,7 @@ from rtrain.errors import (
     shortened,
 )
 from rtrain.process.interrupts import AT_ONCE, StopRequest, is_by_signal
-from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints
+from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints, read_record
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
 from rtrain.runs.filesystem.files import named_errors
@@ -224,7 +224,10 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
     if crash is None:
         why = "it was killed (for example by the system, out of memory), or its machine went down"
-        step = next((event.step for event in newest_first(events_file(run_dir))), manifest.step)
+        reported = next((event.step for event in newest_first(events_file(run_dir))), manifest.step)
+        saved = [read_record(one)["step"] for one in all_checkpoints(run_dir)[-1:]]
+        listed = [one.get("step", 0) for one in manifest.checkpoints]  # of a copy, they are not on this disk
+        step = max([reported, *saved, *listed])
         return f"the process that trained this run ended without an error message after step {step}: {why}"
     lines = [f"the process that trained this run crashed{crash.place}: {crash.what}", *render_lines(crash.frames)]
     return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])

@@ -1,17 +1,20 @@
 """What a process leaves that crashes outside of Python, and what is said of it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from made_runs import add_checkpoint, make_run, write_events
 
 from rtrain.config.run_conf import FailureConf
 from rtrain.engine.crash import read_crash
 from rtrain.engine.failures import Retries, ending_of, told
-from rtrain.runs.manifest import Manifest
+from rtrain.runs.events import Event
+from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.records import WorkerFailure
 from rtrain.training.recording import how_it_was_cut_off
 
@@ -87,10 +90,27 @@ def test_the_same_crash_twice_without_progress_ends_the_run(run_dir):
     assert "the same error occurred again" in retries.refusal
 
 
-def test_who_resumes_a_run_hears_how_its_process_ended(run_dir):
+def manifest_of(**facts):
     made = dict.fromkeys(("run_id", "run_name", "config_hash", "config", "project_root", "seed", "versions"))
     made |= dict.fromkeys(("command", "config_file", "overrides", "git", "host", "resources", "dataset"))
-    manifest = Manifest(**made, attempts=[{"num_workers": 4}], step=7)
+    return Manifest(**made, attempts=[{"num_workers": 4}], **facts)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("reported", [0, 10, 12])
+def test_the_last_step_of_a_killed_run_is_that_of_its_last_report_or_checkpoint(tmp_path, reported, listed):
+    run = make_run(tmp_path, losses=())
+    write_events(run / "events.jsonl", [Event(step=reported, epoch=1, time=utc_now(), metrics={})])
+    checkpoint = add_checkpoint(run, step=10)
+    known = [{"name": checkpoint.name, "step": 10}] if listed else []
+    if listed:
+        shutil.rmtree(checkpoint)
+    text = how_it_was_cut_off(run, manifest_of(checkpoints=known))
+    assert f"after step {max(reported, 10)}: it was killed" in text
+
+
+def test_who_resumes_a_run_hears_how_its_process_ended(run_dir):
+    manifest = manifest_of(step=7)
     assert "after step 7: it was killed" in how_it_was_cut_off(run_dir, manifest)
     end("crash")
     text = how_it_was_cut_off(run_dir, manifest)
