@@ -322,6 +322,16 @@ class Checks:
             check_room(job, plugin, self.cluster, self._command)
             _check_places(composed, self.cluster)
 
+    def check_sampled(self, planner: Planner) -> None:
+        """Check each value that a search may propose once, and both ends of intervals: its trials are not known yet.
+
+        Raises:
+            ConfigError: A trial with one of them can't be trained.
+        """
+        for words, plan in planner.sampled():
+            with named(words, "a trial"):
+                self.check(plan.composed)
+
     def reported(self, composed: Composed) -> Sequence[str] | None:
         """Return the metrics that a trial reports; None where only the trial itself knows them.
 

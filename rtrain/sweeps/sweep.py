@@ -26,9 +26,8 @@ from rtrain.storage.stores import shown_url
 from rtrain.sweeps.cluster import SweepCluster
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import Pool
-from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_launcher
-from rtrain.sweeps.executors.in_process import SequentialExecutor
-from rtrain.sweeps.executors.ray import RayExecutor
+from rtrain.sweeps.executors.choice import make_pool
+from rtrain.sweeps.executors.hydra_launcher import check_launcher
 from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
@@ -138,7 +137,7 @@ class Sweep:
             if trial.status in WITH_RESULT:
                 self._checks.trained.add(self.record.folder / trial.name, plan.composed)
         if self._search.adaptive and self._has_more():
-            self._check_values()
+            self._checks.check_sampled(self._planner)
         for trial in trials:  # all of them are composed before: that takes no framework
             if self._is_to_train(trial):
                 self._judge.add(trial)
@@ -166,12 +165,6 @@ class Sweep:
         waits = trial.status == Status.PAUSED and self._conf.scheduler is not None
         return trial.status == Status.FAILED or not (waits or trial.status in TRIAL_OVER)
 
-    def _check_values(self) -> None:
-        """Check each value that a search may propose once, and both ends of intervals: its trials are not known yet."""
-        for words, plan in self._planner.sampled():
-            with named(words, "a trial"):
-                self._checks.check(plan.composed)
-
     def _remember(self) -> None:
         """Pass the existing trials to search and scheduler."""
         found = catch_up(self.record, self._scheduler_name, self._observer.notice)
@@ -183,7 +176,10 @@ class Sweep:
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
-        self._stop, self._began, self._pool = stop, began, self._make_pool(stop)
+        is_here = self._trials.launcher is None and (self._queue or self._has_more())
+        cluster = self._checks.cluster if is_here else None
+        self._stop, self._began = stop, began
+        self._pool = make_pool(self._trials, cluster, self, self._data, stop)
         most = self._search.num_trials if self._search.adaptive else 0  # else those that there are are all
         self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
         if self._queue:
@@ -207,16 +203,12 @@ class Sweep:
         finally:
             stop.ending = True
             self._pool.close()
-            self._cut_off()
+            for number in list(self._running):  # cut off, as the sweep was in the middle of its loop
+                trial = self._taken(number)
+                trial.status = Status.INTERRUPTED
+                self._observer.trial_changed(trial)
             self.record.finish(status)
             self._observer.sweep_ended(self.record)
-
-    def _cut_off(self) -> None:
-        """Take that the sweep ends while trials still train."""
-        for number in list(self._running):
-            trial = self._taken(number)
-            trial.status = Status.INTERRUPTED
-            self._observer.trial_changed(trial)
 
     def _waits_for_room(self) -> bool:
         """Tell whether nothing trains because others hold the cluster, and say so once."""
@@ -226,12 +218,6 @@ class Sweep:
             self._has_told_wait = True
             self._observer.notice(f"{self._queue[0].name} is pending: the cluster has not enough free resources")
         return True
-
-    def _make_pool(self, stop: StopRequest) -> Pool:
-        if self._trials.launcher is not None:
-            return HydraLauncherExecutor(self._trials, self, stop)
-        cluster = self._checks.cluster if self._queue or self._has_more() else None
-        return SequentialExecutor(self, self._data, stop) if cluster is None else RayExecutor(cluster, self, self._data)
 
     def _has_more(self) -> bool:
         """Tell whether trials may be trained beyond those that are planned."""
@@ -351,8 +337,7 @@ class Sweep:
 
     def not_started(self, number: int) -> None:
         """Take that a trial is planned as before: the sweep ends."""
-        del self._running[number]
-        trial = self.record.trials[number]
+        trial = self._taken(number, 0.0)
         trial.status, trial.num_starts = Status.PLANNED, trial.num_starts - 1
         self._observer.trial_changed(trial)
 
