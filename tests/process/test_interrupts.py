@@ -245,3 +245,29 @@ def test_ctrl_c_comes_at_once_where_nothing_is_imported():
         time.sleep(5)
     timer.join()
     assert time.monotonic() - began < 4
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("number", sorted(HEARD))
+def test_a_signal_stops_each_block_around_the_one_that_gets_it_and_those_that_begin_later(number):
+    noted = []
+    with stop_on_signals() as sweep:
+        sweep.note_by(lambda *verdict: noted.append(verdict))
+        with stop_on_signals() as trial:
+            signal.raise_signal(number)
+        with stop_on_signals() as next_trial:
+            pass
+    assert trial.verdict() == next_trial.verdict() == sweep.verdict() == noted[0]
+    assert [one.num_signals for one in (trial, next_trial, sweep)] == [1, 1, 1]
+    assert len(noted) == 1
+    assert sweep.reason == HEARD[number]
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_second_signal_ends_the_inner_block_alone():
+    with stop_on_signals() as sweep:
+        with stop_on_signals():
+            signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert sweep.num_signals == 1
