@@ -82,7 +82,7 @@ class Labels:
         Raises:
             DatasetError: A value is missing, too large, or not among the classes; names the row.
         """
-        values = plain(values, self.column, where)
+        values = plain(values, self.column, where, first_row)
         check_present(values, self.column, where, first_row)
         if self.classes is None:
             if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
@@ -163,7 +163,7 @@ class LabelScan:
         if not len(values):
             return  # a file without rows says nothing of types: CSV's have none then
         is_declared = pa.types.is_dictionary(values.type)
-        values = plain(values, self._column, where)
+        values = plain(values, self._column, where, first_row)
         check_present(values, self._column, where, first_row)
         self._may_be_numbers |= pa.types.is_string(values.type) and not is_declared
         is_text = not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
@@ -272,11 +272,11 @@ class LabelScan:
             )
 
 
-def plain(values: pa.Array, column: str, where: str) -> pa.Array:
+def plain(values: pa.Array, column: str, where: str, first_row: int) -> pa.Array:
     """Return one array of text, booleans, integers or floats.
 
     Raises:
-        DatasetError: The column holds something else.
+        DatasetError: The column holds something else, or whole numbers with more digits; names the row.
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -286,6 +286,7 @@ def plain(values: pa.Array, column: str, where: str) -> pa.Array:
     if pa.types.is_null(kind):
         return values.cast(pa.float64())
     if pa.types.is_decimal(kind):
+        _check_digits(values, column, where, first_row)
         return values.cast(pa.float64())
     if pa.types.is_binary(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _as_type(values, pa.string(), column, where)
@@ -297,6 +298,19 @@ def plain(values: pa.Array, column: str, where: str) -> pa.Array:
         f"{where}: the label '{column}' is of type {kind}; a label is text, a boolean or a number.",
         "Choose another dataset.label.",
     )
+
+
+def _check_digits(values: pa.Array, column: str, where: str, first_row: int) -> None:
+    """Raise a DatasetError that names the first decimal that is a whole number, and another one as a float64."""
+    if (pc.max(pc.abs(values.cast(pa.float64()))).as_py() or 0.0) < WHOLE:
+        return
+    for row, value in enumerate(values.to_pylist()):
+        if value is not None and value == value.to_integral_value() and value != float(value):
+            raise DatasetError(
+                f"{where}: row {first_row + row + 1} has {column}={value}, which a float64 can't hold.",
+                f"Correct the value, or round all of them: 'dataset.dtypes={{{column}: float64}}', or treat each one "
+                f"as a class: 'dataset.dtypes={{{column}: category}}'",
+            )
 
 
 def check_present(values: pa.Array, column: str, where: str, first_row: int) -> None:

@@ -119,6 +119,7 @@ class Csv(Source):
 
     def load(self, conf: CsvConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
+        from rtrain.datasets.tables.column_roles import compared_columns
         from rtrain.datasets.tables.load import load_table
 
         reading = conf.reading((*(conf.dtypes or ()), *(conf.categorical or ())), conf.na_values)
@@ -126,7 +127,8 @@ class Csv(Source):
         for split, part in files.items():
             with read_for(split):
                 _check_header(reading, part[0], [conf.label])
-        reading = replace(reading, texts=(*reading.texts, *_texts_elsewhere(reading, files)))
+        texts = (*reading.texts, *_texts_elsewhere(reading, files))
+        reading = replace(reading, texts=texts, exact=compared_columns(conf))
         dataset = load_table("csv", reading, conf, files)
         _tell_of_texts(dataset.info)
         return dataset

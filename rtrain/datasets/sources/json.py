@@ -37,9 +37,10 @@ class Json(Source):
 
     def load(self, conf: JsonConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
+        from rtrain.datasets.tables.column_roles import compared_columns
         from rtrain.datasets.tables.load import load_table
 
-        return load_table("json", self.table_format(), conf)
+        return load_table("json", self.table_format(exact=compared_columns(conf)), conf)
 
     def load_whole(self, conf: WholeFilesConf) -> Dataset:
         """Read, or open for streaming, all rows and columns of the files at ``path``."""

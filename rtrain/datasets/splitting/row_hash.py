@@ -74,8 +74,9 @@ def texts_of(values: pa.Array, what: str) -> pa.Array:
         if pa.types.is_floating(found.type):
             found = found.cast(pa.float64())
             if (pc.max(pc.abs(found)).as_py() or 0) > MAX_WHOLE:
-                message = f"{what} contains numbers so large that their last digits are lost."
-                raise DatasetError(message, "Store them as integers or text, in Parquet, or use memory=resident.")
+                message = f"{what} contains floats beyond 2^53, which keep only some digits of whole numbers."
+                hint = "Store them as integers or text. In CSV and JSON they are integers, but not in streamed features"
+                raise DatasetError(message, f"{hint}: use dataset.memory=resident there.")
             is_whole = pc.equal(found, pc.trunc(found))
             whole = pc.if_else(is_whole, found, 0.0).cast(pa.int64()).cast(pa.large_string())
             return pc.if_else(is_whole, whole, found.cast(pa.large_string()))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rtrain.datasets.tables.casts import cast_schema, cast_table
+from rtrain.datasets.tables.casts import TEXTS, cast_schema, cast_table
 from rtrain.datasets.tables.categories import is_fraction, is_number, is_text
 from rtrain.datasets.tables.spec import TableFormat
 
@@ -36,7 +36,8 @@ class Adjustment:
 
     def format(self, reading: TableFormat) -> TableFormat:
         """Return a format whose tables are adjusted; the same one if there is nothing to do."""
-        return AdjustedFormat(reading, self) if self.na_values or self.dtypes else reading
+        texts = [name for name, dtype in (self.dtypes or {}).items() if dtype in TEXTS]
+        return AdjustedFormat(reading, self, texts) if self.na_values or self.dtypes else reading
 
 
 class Adjust(Protocol):
@@ -73,6 +74,8 @@ class AdjustedFormat:
 
     reading: TableFormat
     adjust: Adjust
+    texts: Sequence[str] = ()
+    """Columns that become text, and may have any type before."""
 
     @property
     def endings(self) -> Sequence[str]:
@@ -100,7 +103,7 @@ class AdjustedFormat:
     ) -> Iterator[pa.Table]:
         """Yield the rows of a part, some at a time."""
         where = piece[0] if isinstance(piece, tuple) else piece
-        for table in self.reading.batches(piece, columns, widened):
+        for table in self.reading.batches(piece, columns, (*widened, *self.texts), first_row):
             yield self.adjust(table, where, first_row)
             first_row += table.num_rows
 

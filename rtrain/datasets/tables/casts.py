@@ -14,6 +14,8 @@ from rtrain.errors import DatasetError
 
 WHOLE = 2.0**53
 """Below it, a float64 that is whole is exactly that number."""
+TEXTS = ("string", "category")
+"""Types that every value can be taken as."""
 
 
 def cast_table(table: pa.Table, dtypes: Mapping[str, str], where: str, first_row: int = 0) -> pa.Table:
@@ -68,11 +70,11 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
 def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values.cast(pa.string()))
-        names_values = dtype in ("string", "category")
+        names_values = dtype in TEXTS
         values = pc.if_else(pc.is_in(values, pa.array([""] if names_values else MISSING)), None, values)
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
-    if dtype in ("string", "category"):
+    if dtype in TEXTS:
         texts = _texts(values) if pa.types.is_floating(values.type) else values.cast(pa.string())
         return texts.dictionary_encode() if dtype == "category" else texts
     if dtype != "bool":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.splitting.by_column import SplitKeys
+from rtrain.datasets.tables.casts import TEXTS
 from rtrain.datasets.tables.categories import is_fraction
 from rtrain.datasets.without_effect import changed
 from rtrain.errors import DatasetError
@@ -78,6 +81,16 @@ class Roles:
         return found
 
 
+def compared_columns(conf: ColumnsConf) -> tuple[str, ...]:
+    """Return the columns whose values are compared with one another, so that all digits of numbers count."""
+    keys = SplitKeys.of(conf.split).names
+    deciding = [name for key, names in keys.items() if key != "by_time" for name in names]
+    dtypes = conf.dtypes or {}
+    texts = [name for name, dtype in dtypes.items() if dtype in TEXTS]
+    named = [conf.label, *([conf.group] if conf.group else []), *conf.ids, *(conf.categorical or ()), *deciding]
+    return tuple(dict.fromkeys([*(name for name in named if name not in dtypes), *texts]))
+
+
 def refuse_table_keys(conf: ColumnsConf, rows: str) -> None:
     """Raise a DatasetError if the config says something of the columns of a table, and ``rows`` have none."""
     for key in changed(conf, OF_TABLES):
@@ -125,17 +138,35 @@ def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndar
         row = first_row + missing.index(True).as_py() + 1
         raise DatasetError(f"{where}: dataset.group '{column}' is empty in row {row}.")
     try:
-        if pa.types.is_integer(values.type):
+        if pa.types.is_signed_integer(values.type):
             return np.asarray(values.cast(pa.int64()))
-        if not is_fraction(values.type):
+        if not (pa.types.is_integer(values.type) or is_fraction(values.type)):
             return _hashes(values.cast(pa.string()))
-        whole = pc.equal(pc.trunc(values), values)
         found = np.empty(len(values), np.int64)
-        found[np.asarray(whole)] = values.filter(whole).cast(pa.int64())
-        found[~np.asarray(whole)] = _hashes(_fractions(values.filter(pc.invert(whole))))
+        for mask, numbers in _kinds_of(values):
+            found[np.asarray(mask)] = numbers(values.filter(mask))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DatasetError(f"{where}: dataset.group '{column}' can't be used as groups: {error}") from error
     return found
+
+
+def _kinds_of(values: pa.Array) -> list[tuple[pa.Array, Callable[[pa.Array], np.ndarray]]]:
+    """Return which numbers are an int64, a larger whole number or a fraction, and what makes an int64 of them."""
+    floats = values.cast(pa.float64(), safe=False)
+    is_whole = pc.equal(pc.trunc(values), values) if is_fraction(values.type) else pc.is_valid(values)
+    is_whole = pc.and_(is_whole, pc.is_finite(floats))
+    # Lower numbers than -2^63 are rounded to it.
+    fits = pc.and_(pc.less(floats, 2.0**63), pc.greater(floats, -(2.0**63)))
+    return [
+        (pc.and_(is_whole, fits), lambda small: np.asarray(small.cast(pa.int64()))),
+        (pc.and_not(is_whole, fits), lambda large: _hashes(_whole_texts(large))),
+        (pc.invert(is_whole), lambda rest: _hashes(_fractions(rest))),
+    ]
+
+
+def _whole_texts(values: pa.Array) -> pa.Array:
+    """Return whole numbers as text, all digits of them: 2^63 is the same as a float and as a decimal."""
+    return pa.array([str(int(value)) for value in values.to_pylist()], pa.string())
 
 
 def _fractions(values: pa.Array) -> pa.Array:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
 from rtrain.datasets.tables.formats.csv_blanks import SkippedBlanks
 from rtrain.datasets.tables.formats.csv_lines import MOST_NAMES, first_line, made_up_names
+from rtrain.datasets.tables.formats.digits import AS_WRITTEN, StreamedDigits, with_digits
 from rtrain.datasets.tables.spellings import DELIMITERS, MISSING, is_mark
 from rtrain.errors import DatasetError
 
@@ -45,6 +49,8 @@ class CsvFormat:
     """Leave out the blanks around values and names."""
     decimal: str = "."
     """The sign before the fraction of a number."""
+    exact: Sequence[str] = ()
+    """Columns whose numbers keep all digits."""
     endings: Sequence[str] = tuple(f".csv{packed}" for packed in ("", *COMPRESSED))
 
     def schema(self, file: Path) -> pa.Schema:
@@ -63,7 +69,7 @@ class CsvFormat:
             found = arrow_csv.read_csv(self._text(file), self._lines(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
-        return self._checked(found, file)
+        return with_digits(self._checked(found, file), self.exact, lambda name: self._written(file, name))
 
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return the size of the text: numbers are rarely smaller than their digits."""
@@ -92,17 +98,40 @@ class CsvFormat:
         part = piece if isinstance(piece, ByteRange) else None
         file = Path(part.file if part else piece)
         types = _wider(part.schema if part else self._suggested(file), columns, widened)
+        exact = [name for name in columns if name in self.exact]
+        digits = StreamedDigits(exact, (), widened, lambda name: self._written(piece, name), file, first_row)
         try:
             with self._open(file, columns, types, part) as reader:
-                for batch in reader:
-                    yield self._checked(pa.Table.from_batches([batch]), file)
+                tables = (self._checked(pa.Table.from_batches([batch]), file) for batch in reader)
+                yield from digits.checked(tables)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error, self.schema(file).names) from error
 
     def _suggested(self, file: Path) -> pa.Schema:
         """Return the columns, and the types that the reader would take: ``binary`` is text that is not UTF-8."""
         with self._open(file, None, {}) as reader:
-            return pa.schema(list(zip(_names(reader, file), reader.schema.types, strict=True)))
+            found = pa.schema(list(zip(_names(reader, file), reader.schema.types, strict=True)))
+            counts = Counter(found.names)
+            floats = [one.name for one in found if pa.types.is_floating(one.type) and counts[one.name] == 1]
+            floats = [name for name in floats if name in self.exact]
+            start = pa.Table.from_batches([reader.read_next_batch()]) if floats else None
+        if start is not None:
+            texts = partial(self._written, file)
+            exact = with_digits(start.select(floats), floats, lambda name: islice(texts(name), start.num_rows))
+            for one in exact.schema:
+                kind = pa.string() if one.type == AS_WRITTEN else one.type
+                found = found.set(found.get_field_index(one.name), one.with_type(kind))
+        return found
+
+    def _written(self, piece: Any, name: str) -> Iterator[str | None]:
+        """Yield the numbers in a column, as they are written."""
+        as_text = replace(self, texts=(*self.texts, name), exact=())
+        if isinstance(piece, ByteRange):
+            place = piece.schema.get_field_index(name)
+            piece = piece._replace(schema=piece.schema.set(place, pa.field(name, pa.string())))
+        for table in as_text.batches(piece, [name]):
+            texts = pc.utf8_trim_whitespace(table[name])
+            yield from pc.if_else(pc.is_in(texts, pa.array(self._missing)), None, texts).to_pylist()
 
     def _open(
         self, file: Path, columns: Sequence[str] | None, types: Mapping[str, pa.DataType], part: ByteRange | None = None
@@ -167,14 +196,15 @@ class CsvFormat:
 
     def _convert(self, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]) -> Any:
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
-        missing = [
-            *(MISSING if self.keep_default_na else [""]),
-            *self.na_values,
-            *(f" {one}" for one in self.na_values),
-        ]
         return arrow_csv.ConvertOptions(
-            include_columns=columns, column_types=types, null_values=missing, decimal_point=self.decimal
+            include_columns=columns, column_types=types, null_values=self._missing, decimal_point=self.decimal
         )
+
+    @property
+    def _missing(self) -> list[str]:
+        """Texts that are missing values in columns of numbers."""
+        known = MISSING if self.keep_default_na else [""]
+        return [*known, *self.na_values, *(f" {one}" for one in self.na_values)]
 
 
 def delimiter_of(file: Path) -> str:

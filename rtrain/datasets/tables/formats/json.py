@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pyarrow import json as arrow_json
 
 from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
+from rtrain.datasets.tables.formats.digits import AS_WRITTEN, StreamedDigits, with_digits
 from rtrain.errors import DatasetError
 
 MAX_DEPTH = 1_000
@@ -47,6 +49,8 @@ COMPRESSED_FACTOR = 6
 class JsonFormat:
     """Reads JSON files with pyarrow."""
 
+    exact: Sequence[str] = ()
+    """Columns whose numbers keep all digits."""
     endings: Sequence[str] = tuple(
         f"{ending}{packed}" for packed in ("", *COMPRESSED) for ending in (".jsonl", ".json", ".ndjson")
     )
@@ -57,17 +61,18 @@ class JsonFormat:
         _check_depth(file, stat.st_size, stat.st_mtime_ns)
         with _errors_named(file):
             if not _is_lines(file):
-                return _readable(_whole(file).schema)
-            return _readable(_suggested(file))
+                return _readable(_whole(file, self.exact).schema)
+            return _readable(self._suggested(file))
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return these columns of the whole file."""
         with _errors_named(file):
             if not _is_lines(file):
-                return _whole(file).select(list(columns))
+                return _whole(file, self.exact).select(list(columns))
             with _text(file) as stream:
                 found = arrow_json.read_json(stream, arrow_json.ReadOptions(block_size=BLOCK_BYTES))
-                return _checked(found.select(list(columns)))
+            found = _checked(found.select(list(columns)))
+            return with_digits(found, self.exact, lambda name: _written(_text(file), name))
 
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return the size of the text: numbers are rarely smaller than their digits."""
@@ -78,7 +83,7 @@ class JsonFormat:
         with _errors_named(file):
             if not is_large(file) or not _is_lines(file):
                 return [str(file)]
-            return ranges_of(file, BLOCK_BYTES, _suggested(file), lambda line: line.strip().startswith(b"{"))
+            return ranges_of(file, BLOCK_BYTES, self._suggested(file), lambda line: line.strip().startswith(b"{"))
 
     def batches(
         self, piece: Any, columns: Sequence[str], widened: Sequence[str] = (), first_row: int = 0
@@ -90,18 +95,33 @@ class JsonFormat:
             yield self.read(file, columns)
             return
         with _errors_named(file):
-            found = part.schema if part else _suggested(file)
+            found = part.schema if part else self._suggested(file)
         fields = [found.field(name) for name in columns]
         schema = pa.schema([_widened(field) if field.name in widened else field for field in fields])
-        with _errors_named(file), part.open() if part else _text(file) as stream:
-            for batch in _streamed(stream, schema):
-                yield _checked(pa.Table.from_batches([batch]).select(list(columns)))
+        as_texts = [field.name for field in schema if field.type == AS_WRITTEN]
+        schema = pa.schema([field.with_type(pa.float64()) if field.name in as_texts else field for field in schema])
 
+        def opened() -> Any:
+            return part.open() if part else _text(file)
 
-def _suggested(file: Path) -> pa.Schema:
-    """Return the columns of lines, whose depth was checked when they were looked at first."""
-    with _text(file) as stream:
-        return _streamed(stream, None).schema
+        exact = [name for name in columns if name in self.exact]
+        digits = StreamedDigits(exact, as_texts, widened, lambda name: _written(opened(), name), file, first_row)
+        with _errors_named(file), opened() as stream:
+            batches = (pa.Table.from_batches([batch]) for batch in _streamed(stream, schema))
+            yield from digits.checked(_checked(table.select(list(columns))) for table in batches)
+
+    def _suggested(self, file: Path) -> pa.Schema:
+        """Return the columns of lines, whose depth was checked when they were looked at first."""
+        with _text(file) as stream:
+            batches = _streamed(stream, None)
+            kinds = batches.schema
+            floats = [one.name for one in kinds if one.name in self.exact and pa.types.is_floating(one.type)]
+            start = next(iter(batches), None) if floats else None
+        if start is not None:
+            first = pa.Table.from_batches([start])
+            exact = with_digits(first, floats, lambda name: islice(_written(_text(file), name), first.num_rows))
+            kinds = exact.schema
+        return kinds
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
@@ -120,6 +140,15 @@ def _checked(table: pa.Table) -> pa.Table:
 
 def _text(file: Path) -> Any:
     return pa.input_stream(str(file), compression="detect")
+
+
+def _written(stream: Any, name: str) -> Iterator[str | None]:
+    """Yield the numbers in a column of lines, as they are written."""
+    with stream:
+        for line in io.BufferedReader(stream):
+            if line.strip():
+                value = json.loads(line, parse_int=str, parse_float=str).get(name)
+                yield None if value is None else str(value)
 
 
 def _streamed(stream: Any, schema: pa.Schema | None) -> Any:
@@ -160,15 +189,15 @@ def _is_columns(start: bytes) -> bool:
     return not rest.strip() and bool(found) and all(isinstance(value, list) for value in found.values())
 
 
-def _whole(file: Path) -> pa.Table:
+def _whole(file: Path, exact: Sequence[str]) -> pa.Table:
     """Return the table of a document that is a list of objects, or an object of lists of equal length."""
     with _text(file) as stream:
         found = _parsed(stream.read())
     if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
         names = dict.fromkeys(name for row in found for name in row)
-        return pa.Table.from_pydict({name: [row.get(name) for row in found] for name in names})
+        return _table({name: [row.get(name) for row in found] for name in names}, exact)
     if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
-        return pa.Table.from_pydict(dict(found))
+        return _table(found, exact)
     if isinstance(found, Mapping | list) and not found:
         raise DatasetError(f"{file}: there are no rows.", "Check dataset.path.")
     kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
@@ -176,6 +205,23 @@ def _whole(file: Path) -> pa.Table:
         f"{file}: must be a table, not {kind}.",
         "Write an object per line, a list of objects, or an object of lists of equal length.",
     )
+
+
+def _table(columns: Mapping[str, list[Any]], exact: Sequence[str]) -> pa.Table:
+    def texts(name: str) -> Iterator[str | None]:
+        return (None if value is None else str(value) for value in columns[name])
+
+    table = pa.Table.from_pydict({name: _array(values) for name, values in columns.items()})
+    return with_digits(table, exact, texts)
+
+
+def _array(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid):
+        if {type(value) for value in values} <= {int, float, type(None)}:
+            return pa.array([None if value is None else float(str(value)) for value in values])
+        raise
 
 
 def _parsed(text: bytes) -> Any:

@@ -1,0 +1,129 @@
+"""Numbers in files of text that floats would round: they are read once more, as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rtrain.errors import DatasetError
+
+WHOLE = 2.0**53
+"""Below it, a float64 that is whole is exactly that number."""
+AS_WRITTEN = pa.large_string()
+"""Of a column of numbers that no type of number can hold; no reader guesses it by itself."""
+_DIGITS = r"^[+-]?\d+$"
+
+Written = Callable[[str], Iterator[str | None]]
+"""Returns the texts of the numbers in a column, row by row."""
+
+
+def may_be_rounded(values: pa.ChunkedArray) -> bool:
+    """Return whether a column was read as floats, some of which may have been whole numbers with more digits."""
+    if not pa.types.is_floating(values.type):
+        return False
+    largest = pc.max(pc.abs(values)).as_py()
+    return largest is not None and largest >= WHOLE
+
+
+def with_digits(table: pa.Table, columns: Iterable[str], written: Written) -> pa.Table:
+    """Return the table with all digits of the numbers in these columns.
+
+    Where floats are too short, whole numbers are uint64 or decimals; a column that has fractions, too, is text.
+    """
+    for place, name in enumerate(table.column_names):
+        if name in columns and may_be_rounded(table.column(place)):
+            exact = _exact(pa.array(written(name), AS_WRITTEN))
+            table = table if exact is None else table.set_column(place, name, exact)
+    return table
+
+
+@dataclass(frozen=True)
+class StreamedDigits:
+    """Keeps all digits of the numbers in some columns of a file whose types were guessed from its beginning."""
+
+    columns: Sequence[str]
+    as_texts: Sequence[str]
+    """Those of them that are read as floats, and are text."""
+    free: Sequence[str]
+    """Columns whose type may be another one in each table."""
+    written: Written
+    file: Path
+    first_row: int
+    """Rows of the file before the first table, for messages."""
+
+    def checked(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the tables.
+
+        Raises:
+            DatasetError: A whole number is rounded; names the row.
+        """
+        texts = {name: _Texts(self.written(name)) for name in self.columns}
+        begin = 0
+        for table in tables:
+            for name in self.columns:
+                place = table.column_names.index(name)
+                if name in self.as_texts or may_be_rounded(table.column(place)):
+                    found = self._read(name, texts[name].rows(begin, table.num_rows), begin)
+                    table = table if found is None else table.set_column(place, name, found)
+            begin += table.num_rows
+            yield table
+
+    def _read(self, name: str, texts: Sequence[str | None], begin: int) -> pa.Array | None:
+        """Return a column that has all digits; None where floats have them."""
+        if name in self.as_texts:
+            return pa.array(texts, AS_WRITTEN)
+        if name in self.free:
+            return _exact(pa.array(texts, AS_WRITTEN))
+        self._check(name, texts, begin)
+        return None
+
+    def _check(self, name: str, texts: Sequence[str | None], begin: int) -> None:
+        rounded = _first_rounded(texts)
+        if rounded is not None:
+            row = self.first_row + begin + rounded[0] + 1
+            raise DatasetError(
+                f"{self.file}: row {row} has {name}={rounded[1]}, but the column is read as floats, which have fewer "
+                "digits.",
+                f"Keep them as text: 'dataset.dtypes={{{name}: string}}', or round them: "
+                f"'dataset.dtypes={{{name}: float64}}'",
+            )
+
+
+class _Texts:
+    """The texts of a column, of which some rows are needed, in their order."""
+
+    def __init__(self, texts: Iterator[str | None]) -> None:
+        self._texts, self._place = texts, 0
+
+    def rows(self, begin: int, num_rows: int) -> list[str | None]:
+        """Return the texts of some rows."""
+        skipped, self._place = begin - self._place, begin + num_rows
+        return list(islice(self._texts, skipped, skipped + num_rows))
+
+
+def _exact(texts: pa.Array) -> pa.Array | None:
+    """Return numbers as a type that holds all their digits; None if floats do, next to fractions."""
+    if not pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
+        return None if _first_rounded(texts.to_pylist()) is None else texts
+    for kind in (pa.uint64(), pa.decimal128(38, 0)):
+        try:
+            return texts.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return texts
+
+
+def _first_rounded(texts: Sequence[str | None]) -> tuple[int, str] | None:
+    """Return the first whole number that is another one as a float, with its row."""
+    found = ((row, text) for row, text in enumerate(texts) if text is not None and text.lstrip("+-").isdecimal())
+    return next(((row, text) for row, text in found if _is_rounded(text)), None)
+
+
+def _is_rounded(text: str) -> bool:
+    number = float(text)
+    return number in (float("inf"), float("-inf")) or int(text) != int(number)
