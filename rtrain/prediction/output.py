@@ -211,7 +211,8 @@ class _Columns:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise PredictionError(
                 f"columns differ between the predicted files or rows: {error}",
-                "Keep only some of them in the output: 'dataset.ids=[...]'",
+                "Keep only some of them in the output: 'dataset.ids=[...]', or read them as text: "
+                "'dataset.dtypes={COLUMN: string}'",
             ) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rtrain.datasets.tables.formats.csv import CsvFormat
+    from rtrain.datasets.tables.predict_rows import AsWritten
 
 log = logging.getLogger(__name__)
 
@@ -142,13 +143,15 @@ class Csv(Source):
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
         from rtrain.datasets.tables.adjusted import AdjustedFormat, EmptyTexts
-        from rtrain.datasets.tables.predict_rows import open_table_rows, spec_of, text_columns
+        from rtrain.datasets.tables.predict_rows import AsWritten, open_table_rows, spec_of, text_columns
 
         reading, spec = conf.reading(text_columns(conf, encoding), conf.na_values), spec_of(encoding, conf)
         files = files_by_split(conf.path, reading.endings)
         for part in files.values():
             _check_header(reading, part[0], spec.inputs)
-        reading = _keeping_codes(reading, files, conf.ids, {*spec.inputs, spec.labels.column, *spec.roles.columns})
+        schemas = {file: reading.schema(file) for part in files.values() for file in part}
+        written = AsWritten.of({name for schema in schemas.values() for name in schema.names}, conf, encoding)
+        reading = replace(_as_written(reading, schemas, written), exact=tuple(written.exact))
         empty = [name for name, names in encoding["categories"].items() if "" in names]  # learned from another format
         return open_table_rows(AdjustedFormat(reading, EmptyTexts(empty)) if empty else reading, conf, encoding, files)
 
@@ -163,25 +166,24 @@ def _texts_elsewhere(reading: CsvFormat, files: Mapping[str, Sequence[Path]]) ->
     return sorted({column.name for column in columns if str(column.type) == "null"} & texts)
 
 
-def _keeping_codes(
-    reading: CsvFormat, files: Mapping[str, Sequence[Path]], ids: Sequence[str], used: Collection[str]
-) -> CsvFormat:
-    """Return what reads codes as they are written, which the output has next to predictions: ``00123``.
+def _as_written(reading: CsvFormat, schemas: Mapping[Path, pa.Schema], written: AsWritten) -> CsvFormat:
+    """Return what reads codes (``00123``) and times as they are written, which the output has next to predictions.
 
     Args:
         reading: Reads the files.
-        files: By split.
-        ids: Columns that the output has; empty: all.
-        used: Columns whose numbers are features, labels or weights.
+        schemas: The columns of each file.
+        written: Which columns they may be.
     """
+    import pyarrow as pa
+
     from rtrain.datasets.tables.formats.csv_codes import code_columns
 
     found: set[str] = set()
-    for file in (file for part in files.values() for file in part):
-        schema = reading.schema(file)
+    for file, schema in schemas.items():
         names = Counter(schema.names)
-        kept = [one for one, count in names.items() if count == 1 and one not in used and (not ids or one in ids)]
+        kept = [one for one, count in names.items() if count == 1 and one in written.kept]
         found.update(code_columns(reading, file, schema, kept))
+        found.update(one for one in kept if one in written.times and pa.types.is_temporal(schema.field(one).type))
     return replace(reading, texts=(*reading.texts, *sorted(found)))
 
 

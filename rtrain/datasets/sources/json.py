@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Dataset, RowReader, Source
@@ -50,6 +50,12 @@ class Json(Source):
 
     def open_rows(self, conf: JsonConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.tables.predict_rows import open_table_rows
+        from rtrain.datasets.files import files_by_split
+        from rtrain.datasets.tables.predict_rows import AsWritten, open_table_rows
 
-        return open_table_rows(self.table_format(), conf, encoding)
+        reading = self.table_format()
+        files = files_by_split(conf.path, reading.endings)
+        names = {name for part in files.values() for file in part for name in reading.schema(file).names}
+        written = AsWritten.of(names, conf, encoding)
+        reading = replace(reading, exact=tuple(written.exact), times_as_text=tuple(written.times))
+        return open_table_rows(reading, conf, encoding, files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.tables.adjusted import Adjustment
+from rtrain.datasets.tables.casts import TEXTS
 from rtrain.datasets.tables.column_roles import Roles
+from rtrain.datasets.tables.kept_columns import bytes_columns, kept_names, kept_values, not_text
 from rtrain.datasets.tables.preprocessing import Preprocessing
 from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_columns, check_has
 from rtrain.datasets.without_effect import as_recorded, check_kind
@@ -77,7 +79,7 @@ def text_columns(conf: ColumnsConf, encoding: Mapping[str, Any]) -> tuple[str, .
     """
     kinds = (encoding.get("preprocessing") or {}).get("kinds", {})
     texts = [column for column, kind in kinds.items() if kind == "text"]
-    return (*_dtypes(conf, encoding), *texts, *encoding["categories"])
+    return (*dtypes_of(conf, encoding), *texts, *encoding["categories"])
 
 
 def _texts_of_before(encoding: Mapping[str, Any]) -> list[str]:
@@ -105,7 +107,7 @@ def load_as_trained(source: Source, conf: Any, encoding: Mapping[str, Any]) -> D
     return replace(dataset, encoding={**dataset.encoding, "dtypes": dtypes})
 
 
-def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
+def dtypes_of(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
     """Return what columns are cast to: as in training, except for columns in ``conf`` that are not features.
 
     Raises:
@@ -120,6 +122,31 @@ def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
     return {**learned, **asked}
 
 
+@dataclass(frozen=True)
+class AsWritten:
+    """The columns of new rows that are read as they are written, by files whose columns have no types."""
+
+    exact: frozenset[str]
+    """Columns whose numbers keep all digits."""
+    kept: frozenset[str]
+    """Columns that are nothing else than kept in the output."""
+    times: frozenset[str]
+    """Those of them that are text where they look like times."""
+
+    @classmethod
+    def of(cls, names: Collection[str], conf: ColumnsConf, encoding: Mapping[str, Any]) -> AsWritten:
+        """Return those of the columns ``names``; without features, all columns are the input of a loop of one's own."""
+        spec, dtypes = spec_of(encoding, conf), dtypes_of(conf, encoding)
+        kept = set(conf.ids or names) & set(names)
+        only_kept = frozenset(kept - {*spec.columns, *dtypes})
+        if not spec.inputs:
+            return cls(frozenset(), only_kept, frozenset())
+        texts = {*spec.categories, *(name for name, dtype in dtypes.items() if dtype in TEXTS)}
+        numbers = {*spec.inputs, *spec.roles.base_margin, spec.roles.weight, *dtypes} - texts
+        exact = {*kept, *texts, spec.labels.column, spec.roles.group} - numbers
+        return cls(frozenset(name for name in names if name in exact), only_kept, only_kept)
+
+
 def open_table_rows(
     reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any], files: Files | None = None
 ) -> TableRows:
@@ -129,15 +156,18 @@ def open_table_rows(
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
     """
     spec = spec_of(encoding, conf)
-    reading = Adjustment(conf.na_values, _dtypes(conf, encoding)).format(reading)
-    pieces, schemas = [], dict[str, Any]()
+    reading = Adjustment(conf.na_values, dtypes_of(conf, encoding)).format(reading)
+    pieces, schemas, hexadecimal = [], dict[str, Any](), set[str]()
     files = files_by_split(conf.path, reading.endings) if files is None else files
     for part in files.values():
         for file in part:
             schemas[str(file)] = reading.schema(file)
             check_row_columns(schemas[str(file)], spec, conf.ids, str(file))
-            pieces += [(str(file), key) for key in reading.pieces(file)]
-    return TableRows(pieces, schemas, reading, spec, tuple(conf.ids))
+            keys = reading.pieces(file)
+            pieces += [(str(file), key) for key in keys]
+            kept = bytes_columns(schemas[str(file)], spec, conf.ids)
+            hexadecimal |= not_text((table for key in keys if kept for table in reading.batches(key, kept)), kept)
+    return TableRows(pieces, schemas, reading, spec, tuple(conf.ids), frozenset(hexadecimal))
 
 
 def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
@@ -172,6 +202,8 @@ class TableRows:
     reading: TableFormat
     spec: TableSpec
     ids: tuple[str, ...]
+    hexadecimal: frozenset[str] = frozenset()
+    """Columns of bytes that are not UTF-8."""
 
     def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a piece."""
@@ -185,11 +217,11 @@ class TableRows:
     def _read(self, piece: Any, row: int, with_labels: bool) -> Iterator[RawChunk]:
         file, key = piece
         schema = self.schemas[file]
-        kept = _kept_names(schema.names, self.spec, self.ids)
+        kept = kept_names(schema.names, self.spec, self.ids)
         needed = _needed(schema, self.spec, file) if with_labels else []
         columns = list(dict.fromkeys([*self.spec.inputs, *self.spec.roles.base_margin, *needed, *kept]))
         for table in self.reading.batches(key, columns, self.spec.inputs, row):
-            yield raw_chunk(table, self.spec, kept, file, row, with_labels)
+            yield raw_chunk(table, self.spec, _kept(table, self), file, row, with_labels)
             row += table.num_rows
 
     def _rows_before(self, piece: Any) -> int:
@@ -207,11 +239,13 @@ class ArrowRows:
     """With what to call them in messages."""
     spec: TableSpec
     ids: tuple[str, ...]
+    hexadecimal: frozenset[str] = frozenset()
+    """Columns of bytes that are not UTF-8."""
 
     def read(self, piece: tuple[str, pa.Table], with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield all rows of a table together."""
         where, table = piece
-        kept = _kept_names(table.column_names, self.spec, self.ids)
+        kept = _kept(table, self)
         if with_labels:
             _needed(table.schema, self.spec, where)
         yield raw_chunk(table, self.spec, kept, where, 0, with_labels)
@@ -225,12 +259,13 @@ def open_arrow_rows(
     Raises:
         DatasetError: One lacks a feature or an id, or a value can't be cast.
     """
-    spec, adjust = spec_of(encoding, conf), Adjustment(conf.na_values, _dtypes(conf, encoding))
+    spec, adjust = spec_of(encoding, conf), Adjustment(conf.na_values, dtypes_of(conf, encoding))
     places = arrow_places(parts, where)
     tables = [(places[split], adjust(table, places[split])) for split, table in parts.items()]
     for place, table in tables:
         check_row_columns(table.schema, spec, conf.ids, place)
-    return ArrowRows(tuple(tables), spec, tuple(conf.ids))
+    found = (not_text([table], bytes_columns(table.schema, spec, conf.ids)) for _, table in tables)
+    return ArrowRows(tuple(tables), spec, tuple(conf.ids), frozenset[str]().union(*found))
 
 
 def arrow_places(parts: Mapping[str, pa.Table], where: str) -> dict[str, str]:
@@ -239,10 +274,9 @@ def arrow_places(parts: Mapping[str, pa.Table], where: str) -> dict[str, str]:
 
 
 def raw_chunk(
-    table: pa.Table, spec: TableSpec, kept: Sequence[str], where: str, row: int, with_labels: bool
+    table: pa.Table, spec: TableSpec, names: Mapping[str, pa.ChunkedArray], where: str, row: int, with_labels: bool
 ) -> RawChunk:
-    """Return a table as rows to predict, or to evaluate."""
-    names = {name: table[name] for name in kept}
+    """Return a table as rows to predict, or to evaluate, with the columns ``names`` next to them."""
     if not with_labels:
         margin = replace(spec.roles, weight=None, group=None).decode(table, where, row).get("base_margin")
         x, counts = spec.decode_new(table, where, row)
@@ -276,5 +310,5 @@ def _check_label(schema: pa.Schema, spec: TableSpec, where: str) -> None:
     check_columns([label], others, where, "label")
 
 
-def _kept_names(names: Sequence[str], spec: TableSpec, ids: Sequence[str]) -> list[str]:
-    return list(ids) or [name for name in names if name not in spec.inputs]
+def _kept(table: pa.Table, rows: TableRows | ArrowRows) -> dict[str, pa.ChunkedArray]:
+    return kept_values(table, kept_names(table.column_names, rows.spec, rows.ids), rows.spec, rows.hexadecimal)

@@ -51,6 +51,8 @@ class JsonFormat:
 
     exact: Sequence[str] = ()
     """Columns whose numbers keep all digits."""
+    times_as_text: Sequence[str] = ()
+    """Columns whose times are read as they are written."""
     endings: Sequence[str] = tuple(
         f"{ending}{packed}" for packed in ("", *COMPRESSED) for ending in (".jsonl", ".json", ".ndjson")
     )
@@ -69,8 +71,11 @@ class JsonFormat:
         with _errors_named(file):
             if not _is_lines(file):
                 return _whole(file, self.exact).select(list(columns))
+            options = arrow_json.ReadOptions(block_size=BLOCK_BYTES)
+            kinds = self._suggested(file) if self.times_as_text else ()
+            known = pa.schema([one for one in kinds if one.name in self.times_as_text and one.type == pa.string()])
             with _text(file) as stream:
-                found = arrow_json.read_json(stream, arrow_json.ReadOptions(block_size=BLOCK_BYTES))
+                found = arrow_json.read_json(stream, options, arrow_json.ParseOptions(explicit_schema=known))
             found = _checked(found.select(list(columns)))
             return with_digits(found, self.exact, lambda name: _written(_text(file), name))
 
@@ -121,7 +126,11 @@ class JsonFormat:
             first = pa.Table.from_batches([start])
             exact = with_digits(first, floats, lambda name: islice(_written(_text(file), name), first.num_rows))
             kinds = exact.schema
-        return kinds
+        return pa.schema([one.with_type(pa.string()) if self._is_time(one) else one for one in kinds])
+
+    def _is_time(self, field: pa.Field) -> bool:
+        """Return whether a column of times is to be read as text."""
+        return field.name in self.times_as_text and bool(pa.types.is_timestamp(field.type))
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
