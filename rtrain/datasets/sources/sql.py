@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -132,6 +133,7 @@ def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
             if not found.returns_rows:  # whatever it has changed is not committed
                 raise DatasetError(f"{where}: the query is a statement that returns no table.", f"The query: {shown}")
             names = list(found.keys())
+            _check_names(names, where, shown)
             chunks = [_table(names, rows, where) for rows in found.partitions(CHUNK_ROWS)]
     except DBAPIError as error:
         hint = _tables_hint(engine) if is_table else f"The query: {shown}"
@@ -150,6 +152,14 @@ def _statement(engine: Any, query: str) -> str:
     if sqlalchemy.inspect(engine).has_table(query):
         return f"SELECT * FROM {engine.dialect.identifier_preparer.quote(query)}"
     return f"SELECT * FROM {query}" if len(query.split()) == 1 else query  # with its schema, say
+
+
+def _check_names(names: list[str], where: str, shown: str) -> None:
+    """Raise a DatasetError if two columns of a query have the same name, as a JOIN with ``*`` returns them."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            hint = f"Name the columns in the query, with AS where they are alike: SELECT t.{name} AS t_{name}, ..."
+            raise DatasetError(f"{where}: there are {count} columns '{name}'.", f"{hint}\nThe query: {shown}")
 
 
 def _table(names: list[str], rows: Any, where: str) -> pa.Table:

@@ -135,7 +135,7 @@ class AsWritten:
 
     @classmethod
     def of(cls, names: Collection[str], conf: ColumnsConf, encoding: Mapping[str, Any]) -> AsWritten:
-        """Return those of the columns ``names``; without features, all columns are the input of a loop of one's own."""
+        """Return those of the columns ``names``; without features, all columns are the input of a custom loop."""
         spec, dtypes = spec_of(encoding, conf), dtypes_of(conf, encoding)
         kept = set(conf.ids or names) & set(names)
         only_kept = frozenset(kept - {*spec.columns, *dtypes})

@@ -104,3 +104,13 @@ def test_a_list_is_for_in(load, url, values, word):
     found = load("sql", url=url, query=query, arguments={"some": values, "most": 20}, label="length", split={"test": 0})
     expected = [one for one in range(20) if (one in values) == (word != "NOT IN")]
     assert found.splits["train"].columns["x"][:, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("columns", ["*", "a.id, b.id, a.length, a.kind", "a.*, b.kind, 1 AS kind"])
+def test_two_columns_of_one_name_are_refused_with_the_fix(load, open_rows, url, columns):
+    keys = {"url": url, "label": "kind", "query": f"SELECT {columns} FROM flowers a JOIN flowers b ON a.id = b.id"}
+    dataset = load("sql", url=url, label="kind", query="SELECT length, id, kind FROM flowers")
+    with pytest.raises(DatasetError, match=r"there are \d columns '\w+'\.\nName the columns in the query, .* AS"):
+        load("sql", **keys)
+    with pytest.raises(DatasetError, match=r"there are \d columns '\w+'\.\nName the columns in the query, .* AS"):
+        open_rows("sql", dataset, **keys)
