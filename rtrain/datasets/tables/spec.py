@@ -339,4 +339,4 @@ def check_has(names: Sequence[str], schema: pa.Schema, where: str, why: str) -> 
         if name not in there:
             hint = nearest_or_all(name, schema.names, 0.5)
             raise DatasetError(f"{where}: there is no column '{name}', which {why}.", hint)
-    check_columns(names, schema, where, "features")
+    check_columns(names, schema, where, "columns")

@@ -258,6 +258,14 @@ def test_several_features_of_one_name_are_refused_or_left_out(load, tmp_path, so
     assert load(source, path=path, label="y", drop=["z"], split={"test": 0}).info.feature_names == ("a",)
 
 
+@pytest.mark.parametrize("keys", [{}, {"ids": ["id"]}, {"drop": ["a"]}])
+def test_several_columns_of_a_feature_are_renamed_in_new_rows(load, tmp_path, source, keys):
+    dataset = load(source, path=write(source, tmp_path / "t", {"a": range(4), "y": [0, 1] * 2}), label="y")
+    path = write(source, tmp_path / "n", pa.table([[1, 2], [3, 4], [5, 6]], names=["a", "a", "id"]))
+    with pytest.raises(DatasetError, match=r"there are 2 columns 'a'\.\nRename all but one$"):
+        predicted(source, dataset.encoding, path=path, label="y", **keys)
+
+
 @pytest.mark.parametrize("more", [["id", "note"], ["id"]])
 def test_several_columns_of_one_name_are_kept_beside_no_prediction(load, tmp_path, source, more):
     dataset = load(source, path=write(source, tmp_path / "t", {"a": range(4), "y": [0, 1] * 2}), label="y")
