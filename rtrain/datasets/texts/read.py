@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from pyarrow import csv
 
 from rtrain.config.files.data_files import COMPRESSED
 from rtrain.datasets.base import objects
+from rtrain.datasets.tables.formats.digits import with_digits
 from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.tables.spec import check_columns
+from rtrain.datasets.tables.spellings import MISSING
 from rtrain.errors import DatasetError
 
 PIECE_BYTES = 16 << 20
@@ -128,7 +130,8 @@ def _read(file: Path, text: str) -> pa.Table:
     reading = _format_of(file)
     if reading is None:
         return _read_delimited(file, text, ".tsv" in file.name.lower())
-    return reading.read(file, reading.schema(file).names)
+    names = reading.schema(file).names
+    return (replace(reading, exact=names) if isinstance(reading, JsonFormat) else reading).read(file, names)
 
 
 def _format_of(file: Path) -> ParquetFormat | JsonFormat | None:
@@ -143,10 +146,18 @@ def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
     parse = csv.ParseOptions(
         delimiter="\t" if tabs else ",", quote_char=False if tabs else '"', newlines_in_values=not tabs
     )
-    convert = csv.ConvertOptions(column_types={text: pa.string()})
+    blocks = csv.ReadOptions(block_size=LONGEST_ROW_BYTES)
+
+    def read(*texts: str) -> pa.Table:
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+        return csv.read_csv(file, blocks, parse_options=parse, convert_options=convert)
+
+    def written(name: str) -> Iterator[str | None]:
+        return (None if one in MISSING else one.strip() for one in read(text, name)[name].to_pylist())
+
     try:
-        blocks = csv.ReadOptions(block_size=LONGEST_ROW_BYTES)
-        table = csv.read_csv(file, blocks, parse_options=parse, convert_options=convert)
+        table = read(text)
+        table = with_digits(table, table.column_names, written)
     except (pa.ArrowInvalid, OSError) as error:
         raise DatasetError(f"{file}: {str(error)[:200]}", "Is it a table with a header line?") from error
     for index, name in enumerate(table.schema.names):

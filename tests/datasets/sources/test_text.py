@@ -196,6 +196,25 @@ def test_a_number_to_predict_from_texts(load, tmp_path):
     assert all_rows(dataset)["y"].dtype == np.float32
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
+@pytest.mark.parametrize("first", [2**53, 2**63, 2**70])
+def test_all_digits_of_numbers_next_to_texts_count(load, tmp_path, ending, first):
+    rows = [{"text": "a" * (place + 1), "uid": first + place, "y": place % 2} for place in range(120)]
+    file = tmp_path / f"x.{ending}"
+    if ending == "jsonl":
+        write_lines(file, rows)
+    elif ending == "json":
+        file.write_text(json.dumps(rows))
+    else:
+        file.write_text("text,uid,y\n" + "".join(f"{row['text']},{row['uid']},{row['y']}\n" for row in rows))
+    keys = {"path": str(file), "label": "y"}
+    dataset = load("text", **keys, split={"test": 0.3, "by_hash": "uid"})
+    kept = [one for chunk in open_rows(dataset, **keys) for one in chunk.kept["uid"].to_pylist()]
+    assert list(map(str, kept)) == [str(row["uid"]) for row in rows]
+    with pytest.raises(DatasetError, match="row 2 has uid="):
+        load("text", path=str(file), label="uid")
+
+
 def test_words_with_tags(load, tmp_path):
     write_lines(tmp_path / "x.jsonl", [{"tokens": words, "tags": tags} for words, tags in TAGGED])
     keys = {"path": str(tmp_path), "text": "tokens", "label": "tags"}
