@@ -40,6 +40,14 @@ def kept_values(
     return {name: texts.get(name, table[name]) for name in names}
 
 
+def bytes_as_text(values: Any) -> Any:
+    """Return a whole column of bytes as text, or as hexadecimal digits where some are not UTF-8; others as they are."""
+    if not isinstance(values, pa.ChunkedArray) or not _is_bytes(values.type):
+        return values
+    text = _text(values)
+    return _hexadecimal(values) if text is None else text
+
+
 def _is_bytes(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)

@@ -13,6 +13,7 @@ from rtrain.config.files.home import expanded
 from rtrain.datasets.base import RawChunk
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
+from rtrain.datasets.tables.kept_columns import bytes_as_text
 from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.from_files import has_class_folders
 from rtrain.datasets.texts.load import blocks, coded_texts, joined_text
@@ -91,7 +92,7 @@ def _chunk(texts: Texts, conf: TextConf, encoding: Mapping[str, Any], with_label
         tokens = Tokens(encoding["characters"])
         columns = blocks(tokens.encode(joined_text([texts]), texts.where), conf.block_size)
         return RawChunk(columns["x"], columns["y"], {})
-    x, kept = texts.rows(), texts.kept
+    x, kept = texts.rows(), {name: bytes_as_text(values) for name, values in texts.kept.items()}
     if encoding["task"] == "language-modeling":
         return RawChunk(x, x, kept)
     if texts.labels is not None and conf.label is not None:

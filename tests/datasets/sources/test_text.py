@@ -6,7 +6,9 @@ import json
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pydantic import TypeAdapter
 
 from rtrain.datasets.registry import confs, load_source
@@ -213,6 +215,15 @@ def test_all_digits_of_numbers_next_to_texts_count(load, tmp_path, ending, first
     assert list(map(str, kept)) == [str(row["uid"]) for row in rows]
     with pytest.raises(DatasetError, match="row 2 has uid="):
         load("text", path=str(file), label="uid")
+
+
+@pytest.mark.parametrize(("last", "expected"), [(b"id", b"id".decode()), (b"\xff", b"\xff".hex())])
+def test_bytes_next_to_texts_are_text_or_hexadecimal(load, tmp_path, last, expected):
+    table = pa.table({"text": ["a", "b", "c", "d"], "uid": [b"0", b"1", b"2", last], "y": [0, 1, 0, 1]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    keys = {"path": str(tmp_path / "x.parquet"), "label": "y"}
+    (chunk,) = open_rows(load("text", **keys), **keys)
+    assert chunk.kept["uid"].to_pylist()[-1] == expected
 
 
 def test_words_with_tags(load, tmp_path):

@@ -115,7 +115,7 @@ def test_a_whole_file_has_the_times_of_its_parts(tmp_path):
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
 def test_each_output_has_the_same_texts(tmp_path, ending):
-    table = pa.table({"a": np.arange(NUM_ROWS) / 2, "y": [0, 1] * (NUM_ROWS // 2)})
+    table = pa.table({"a": np.arange(200) / 2, "y": [0] * 100 + [1] * 100})
     parquet.write_table(table, tmp_path / "train.parquet")
     keys = ["dataset=parquet", f"dataset.path={tmp_path}/train.parquet", "dataset.label=y", "num_workers=0"]
     run = rtrain.fit("lightgbm", [*keys, "trainer.num_boost_round=1", f"run.root_dir={tmp_path}/runs"]).path
