@@ -55,7 +55,8 @@ class Json(Source):
 
         reading = self.table_format()
         files = files_by_split(conf.path, reading.endings)
-        names = {name for part in files.values() for file in part for name in reading.schema(file).names}
+        every = () if conf.ids else (file for part in files.values() for file in part)
+        names = {name for file in every for name in reading.schema(file).names}
         written = AsWritten.of(names, conf, encoding)
         reading = replace(reading, exact=tuple(written.exact), times_as_text=tuple(written.times))
         return open_table_rows(reading, conf, encoding, files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -134,17 +134,20 @@ class AsWritten:
     """Those of them that are text where they look like times."""
 
     @classmethod
-    def of(cls, names: Collection[str], conf: ColumnsConf, encoding: Mapping[str, Any]) -> AsWritten:
-        """Return those of the columns ``names``; without features, all columns are the input of a custom loop."""
+    def of(cls, names: Iterable[str], conf: ColumnsConf, encoding: Mapping[str, Any]) -> AsWritten:
+        """Return those of the columns ``names``, all of which are kept without ``ids``.
+
+        Without features, all columns are the input of a custom loop, and read as in training.
+        """
         spec, dtypes = spec_of(encoding, conf), dtypes_of(conf, encoding)
-        kept = set(conf.ids or names) & set(names)
-        only_kept = frozenset(kept - {*spec.columns, *dtypes})
+        kept = frozenset(conf.ids or names)
+        only_kept = kept - {*spec.columns, *dtypes}
         if not spec.inputs:
             return cls(frozenset(), only_kept, frozenset())
-        texts = {*spec.categories, *(name for name, dtype in dtypes.items() if dtype in TEXTS)}
+        texts = frozenset([*spec.categories, *(name for name, dtype in dtypes.items() if dtype in TEXTS)])
         numbers = {*spec.inputs, *spec.roles.base_margin, spec.roles.weight, *dtypes} - texts
-        exact = {*kept, *texts, spec.labels.column, spec.roles.group} - numbers
-        return cls(frozenset(name for name in names if name in exact), only_kept, only_kept)
+        compared = texts.union([spec.labels.column, *([spec.roles.group] if spec.roles.group else [])])
+        return cls((kept | compared) - numbers, only_kept, only_kept)
 
 
 def open_table_rows(

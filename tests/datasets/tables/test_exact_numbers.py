@@ -113,10 +113,12 @@ def test_each_number_is_a_query(load, tmp_path, source, numbers):
 
 
 @pytest.mark.parametrize("keys", [{"categorical": ["uid"]}, {"dtypes": {"uid": "category"}}])
-def test_each_number_is_a_category(loaded, numbers, keys):
-    dataset = loaded(label="y", **keys)
-    assert len(dataset.info.categories["uid"]) == dataset.info.num_rows["train"]
-    assert set(dataset.info.categories["uid"]) <= set(map(str, numbers))
+def test_each_number_is_a_category_in_training_and_later(load, open_rows, tmp_path, source, memory, numbers, keys):
+    name, path = write(source, tmp_path, numbers)
+    dataset = load(name, path=path, memory=memory, label="y", split={"test": 0}, **keys)
+    assert sorted(map(int, dataset.info.categories["uid"])) == sorted(numbers)
+    new = {"path": path, "label": "y", **keys}
+    assert len(np.unique(open_rows(name, dataset, **new).x[:, 0])) == NUM_ROWS
 
 
 def test_a_number_is_the_same_query_in_every_type(load, tmp_path):
