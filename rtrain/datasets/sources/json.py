@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class JsonConf(TableConf):
-    """JSON lines (``.jsonl``, ``.ndjson``), or ``.json`` with a list of objects, or an object of lists.
+    """JSON lines (``.jsonl``, ``.ndjson``), or ``.json`` with a list of objects, or an object of columns.
 
     ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading. Only JSON lines can be streamed in parts.
     """

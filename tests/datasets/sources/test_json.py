@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -16,6 +17,10 @@ FORMS = {
     "columns": lambda rows: json.dumps({name: [row[name] for row in rows] for name in rows[0]}),
     "columns and a line end": lambda rows: json.dumps({name: [row[name] for row in rows] for name in rows[0]}) + "\n",
     "indented columns": lambda rows: json.dumps({name: [row[name] for row in rows] for name in rows[0]}, indent=1),
+    "columns of pandas": lambda rows: pd.DataFrame(rows).to_json(),
+    "indented columns of pandas": lambda rows: pd.DataFrame(rows).to_json(indent=2),
+    "records of pandas": lambda rows: pd.DataFrame(rows).to_json(orient="records"),
+    "lines of pandas": lambda rows: pd.DataFrame(rows).to_json(orient="records", lines=True),
     "lines": lambda rows: "".join(f"{json.dumps(row)}\n" for row in rows),
 }
 
@@ -79,6 +84,10 @@ def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
         ('{"a": 1, "y": 2}\n{"a": 1,\n', "line 2 is not a JSON object"),
         ('{"a": 1, "y": 2}\n{"a": "x", "y": 2}\n', "line 2 has 'a' as string, and a line before has it as number"),
         ("[1, 2]", "must be a table, not a list"),
+        ('{"a": [1, 2], "y": [1]}', "'a' has 2 values, and 'y' has 1"),
+        ('{"a": {"0": 1, "1": 2}, "y": {"0": 1, "2": 2}}', "the objects 'a' and 'y' have other keys"),
+        ('{"a": 1, "y": 2}\n{"a" 1, "y": 1}\n', r"line 2 is not a JSON object: .*delimiter \(column 6\)"),
+        ('{"a": 1, "y": 2}\n{"a": 1, "y": 1\n', r"line 2 is not a JSON object: .*delimiter \(column 16\)"),
         ('[{"a": 1}', "Expecting"),
     ],
 )

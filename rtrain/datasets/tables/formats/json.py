@@ -30,7 +30,7 @@ LONG_LINE = 4_000
 """A line of fewer bytes can't be deep enough to matter."""
 BLOCK_BYTES = 4 << 20
 """Size of the text that is parsed in one call. A row can't be longer."""
-_FIRST_IS_LIST = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
+_FIRST_IS_COLUMN = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\[{]')
 _CHANGED = re.compile(r"Column\(/([^/)]*)\) changed from (\w+) to (\w+)")
 KINDS: Mapping[type, str] = {
     bool: "boolean",
@@ -41,6 +41,7 @@ KINDS: Mapping[type, str] = {
     dict: "object",
 }
 """What Arrow calls the types of JSON."""
+COLUMNS = "An object of lists has a column in each list, all of them of the same length."
 COMPRESSED_FACTOR = 6
 """How much larger a compressed text is guessed to be once unpacked."""
 
@@ -181,7 +182,7 @@ def _is_lines(file: Path) -> bool:
             return False
         if ".jsonl" in file.name or ".ndjson" in file.name:
             return True
-        if b"\n" not in start and len(start) > LONG_LINE and _FIRST_IS_LIST.match(start):
+        if b"\n" not in start and len(start) > LONG_LINE and _FIRST_IS_COLUMN.match(start):
             return any(b"\n" in block.rstrip() for block in iter(partial(stream.read, BLOCK_BYTES), b""))
     try:
         _parsed(start.partition(b"\n")[0])
@@ -192,10 +193,32 @@ def _is_lines(file: Path) -> bool:
 
 
 def _is_columns(start: bytes) -> bool:
-    """Return whether the text is one object on one line whose values are lists: a table, column by column."""
+    """Return whether the text is one object on one line that is a table, column by column."""
     first, _, rest = start.partition(b"\n")
-    found = _parsed(first)
-    return not rest.strip() and bool(found) and all(isinstance(value, list) for value in found.values())
+    return not rest.strip() and _has_columns(_parsed(first))
+
+
+def _has_columns(found: Any) -> bool:
+    """Return whether a value is an object of lists, or of objects whose keys are the rows, as pandas writes it."""
+    columns = list(found.values()) if isinstance(found, Mapping) else []
+    return any(bool(columns) and all(isinstance(one, kind) for one in columns) for kind in (list, Mapping))
+
+
+def _columns(found: Mapping[str, Any], file: Path) -> dict[str, list[Any]]:
+    """Return the lists of values of what has columns.
+
+    Raises:
+        DatasetError: They differ in their rows.
+    """
+    first, *others = found
+    for name in others:
+        if isinstance(found[name], Mapping) and found[name].keys() != found[first].keys():
+            raise DatasetError(f"{file}: the objects '{first}' and '{name}' have other keys, which are rows.", COLUMNS)
+        if len(found[name]) != len(found[first]):
+            counts = f"'{first}' has {len(found[first])} values, and '{name}' has {len(found[name])}"
+            raise DatasetError(f"{file}: {counts}.", COLUMNS)
+    rows = found[first].keys() if isinstance(found[first], Mapping) else range(len(found[first]))
+    return {name: [values[row] for row in rows] for name, values in found.items()}
 
 
 def _whole(file: Path, exact: Sequence[str]) -> pa.Table:
@@ -205,14 +228,14 @@ def _whole(file: Path, exact: Sequence[str]) -> pa.Table:
     if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
         names = dict.fromkeys(name for row in found for name in row)
         return _table({name: [row.get(name) for row in found] for name in names}, exact)
-    if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
-        return _table(found, exact)
+    if _has_columns(found):
+        return _table(_columns(found, file), exact)
     if isinstance(found, Mapping | list) and not found:
         raise DatasetError(f"{file}: there are no rows.", "Check dataset.path.")
     kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
     raise DatasetError(
         f"{file}: must be a table, not {kind}.",
-        "Write an object per line, a list of objects, or an object of lists of equal length.",
+        f"Write an object per line, or a list of objects. {COLUMNS}",
     )
 
 
@@ -310,14 +333,18 @@ def _first_broken_line(file: Path) -> str | None:
         with _text(file) as stream:
             for number, line in enumerate(io.BufferedReader(stream), start=1):
                 try:
-                    parsed = _parsed(line or b"{}") if line.strip() else {}
+                    parsed = _parsed(line.rstrip()) if line.strip() else {}
                 except ValueError as error:
-                    return f"line {number} is not a JSON object: {error}."
+                    return f"line {number} is not a JSON object: {_mistake(error)}."
                 if not isinstance(parsed, Mapping):
                     return f"line {number} is not a JSON object."
     except (pa.ArrowException, OSError):
         return None
     return None
+
+
+def _mistake(error: ValueError) -> str:
+    return f"{error.msg} (column {error.colno})" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
 def _first_odd_line(file: Path, error: str) -> str | None:
