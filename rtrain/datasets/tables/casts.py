@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rtrain.datasets.tables.categories import is_text
+from rtrain.datasets.tables.categories import is_bytes, is_text
 from rtrain.datasets.tables.spellings import MISSING
 from rtrain.errors import DatasetError
 
@@ -63,11 +63,19 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
         raise DatasetError(
             f"{where}: row {first_row + row + 1} has {name}={values[row].as_py()!r}, which is not {dtype} as set in "
             "dataset.dtypes.",
-            f"Correct the value, or use another type: 'dataset.dtypes={{{name}: category}}'",
+            f"Correct the value, or {_otherwise(name, dtype)}",
         ) from error
 
 
+def _otherwise(name: str, dtype: str) -> str:
+    if dtype in TEXTS:  # bytes are no text, say, and no number either
+        return f"leave out the column: 'dataset.drop=[{name}]'"
+    return f"use another type: 'dataset.dtypes={{{name}: category}}'"
+
+
 def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
+    if is_bytes(values.type) and dtype in TEXTS:
+        values = values.cast(pa.large_binary())
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values.cast(pa.string()))
         names_values = dtype in TEXTS

@@ -54,6 +54,13 @@ def is_declared(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind)) and not is_fraction(kind.value_type) and not is_nested(kind)
 
 
+def is_bytes(kind: pa.DataType) -> bool:
+    """Return whether a column holds bytes."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    return any(check(kind) for check in checks)
+
+
 def is_nested(kind: pa.DataType) -> bool:
     """Return whether the values of a column are lists or have fields, those of dictionaries and extensions included."""
     if pa.types.is_dictionary(kind):
@@ -149,7 +156,8 @@ def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
             values = pa.compute.if_else(pa.compute.is_nan(values), None, values).cast(pa.int64())
         return values.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{what} should be a category, but contains {values.type} values: {error}") from error
+        message = f"{what} should be a category, but contains {values.type} values: {error}"
+        raise DatasetError(message, "Store them as text, or leave out the column with dataset.drop.") from error
 
 
 def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str, *, zeros_count: bool = False) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from rtrain.datasets.conf import ColumnsConf
-from rtrain.datasets.tables.categories import is_declared, is_nested, is_text
+from rtrain.datasets.tables.categories import is_bytes, is_declared, is_nested, is_text
 from rtrain.datasets.tables.preprocessing import taken_columns
 from rtrain.errors import DatasetError
 
@@ -69,7 +69,7 @@ def check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: Co
 def _as_other_types(wrong: Mapping[str, pa.DataType]) -> str:
     """Return the override that reads columns as what they can be; nothing where all are nested."""
     readable = {name: kind for name, kind in wrong.items() if not is_nested(kind)}
-    types = [f"{name}: {'category' if _is_bytes(kind) else 'int64'}" for name, kind in readable.items()]
+    types = [f"{name}: {'category' if is_bytes(kind) else 'int64'}" for name, kind in readable.items()]
     return f"convert them: 'dataset.dtypes={{{', '.join(types)}}}'" if types else ""
 
 
@@ -80,11 +80,6 @@ def _kind_of(kind: pa.DataType) -> str:
     if pa.types.is_temporal(kind):
         return f"a time ({kind})"
     return f"of type {kind}"
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    """Return whether a column holds bytes."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def is_numeric(kind: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rtrain.datasets.tables.categories import is_bytes
 from rtrain.datasets.tables.spec import TableSpec
 
 
@@ -18,7 +19,7 @@ def kept_names(names: Sequence[str], spec: TableSpec, ids: Sequence[str]) -> lis
 def bytes_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str]) -> list[str]:
     """Return the columns of bytes that the output has; none where all columns are the input of a model."""
     names = kept_names(schema.names, spec, ids) if spec.inputs else []
-    return [name for name in names if _is_bytes(schema.field(name).type)]
+    return [name for name in names if is_bytes(schema.field(name).type)]
 
 
 def not_text(tables: Iterable[pa.Table], names: Sequence[str]) -> set[str]:
@@ -42,16 +43,10 @@ def kept_values(
 
 def bytes_as_text(values: Any) -> Any:
     """Return a whole column of bytes as text, or as hexadecimal digits where some are not UTF-8; others as they are."""
-    if not isinstance(values, pa.ChunkedArray) or not _is_bytes(values.type):
+    if not isinstance(values, pa.ChunkedArray) or not is_bytes(values.type):
         return values
     text = _text(values)
     return _hexadecimal(values) if text is None else text
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
-    return any(check(kind) for check in checks)
 
 
 def _text(values: pa.ChunkedArray) -> pa.ChunkedArray | None:

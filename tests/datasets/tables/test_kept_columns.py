@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from pyarrow import csv, parquet
 
 import rtrain
@@ -126,3 +128,39 @@ def test_each_output_has_the_same_texts(tmp_path, ending):
     rtrain.predict(run, str(out), [f"dataset.path={tmp_path}/new.parquet"])
     texts = parquet.read_table(out).slice(0, 1).to_pylist() if ending == ".parquet" else [out.read_text()]
     assert all(one in str(texts) for one in ("cust-0", BYTES["no text"][0].hex(), str(2**70)))
+
+
+OF_BYTES = {
+    "binary": pa.binary(),
+    "large": pa.large_binary(),
+    "of two bytes": pa.binary(2),
+    "view": pa.binary_view(),
+    "dictionary": pa.dictionary(pa.int32(), pa.binary()),
+}
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("kind", OF_BYTES)
+@pytest.mark.parametrize("value", [b"ab", b"\xff\x00"], ids=["text", "not text"])
+def test_what_is_proposed_for_a_feature_of_bytes_works(load, tmp_path, kind, value, memory):
+    other = bytes(reversed(value))
+    values = pa.array([value if row % 2 else other for row in range(60)], pa.binary()).cast(OF_BYTES[kind])
+    table = pa.table({"k": values, "a": [float(row) for row in range(60)], "y": [row * 2.0 for row in range(60)]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    keys = {"path": str(tmp_path / "x.parquet"), "label": "y", "memory": memory}
+    tried, words = set(), {}
+    while True:
+        try:
+            found = load("parquet", **keys, **words)
+            break
+        except DatasetError as error:
+            hints = re.findall(
+                r"'dataset\.(\w+)=([^']*)'", error.hint.replace("with dataset.drop", "'dataset.drop=[k]'")
+            )
+            key, proposed = next(one for one in reversed(hints) if one not in tried)
+            tried.add((key, proposed))
+            words = {key: yaml.safe_load(proposed)}
+    assert len(tried) <= 2
+    assert "a" in found.info.feature_names
+    if value == b"ab":
+        assert found.info.feature_names == ("k", "a")
