@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +91,22 @@ def open_model(
     about = read_about(folder)
     if BASE in words and not trainer_of(about.trainer).lacks_base(folder):
         raise ConfigError(f"{words[BASE]} has no effect: {folder} holds the whole model.", "Leave it out.")
-    split_named, overrides = _rows_of_a_split([word for one in overrides for word in _rows_of(one, about)])
+    overrides = [word for one in overrides for word in _rows_of(one, about)]
+    alone = _rows_of_a_split(overrides)
     info = UNKNOWN if about.info is None or about.info.parts else about.info
     if info is UNKNOWN and needs_rows:
         _check_rows(about, folder, words, overrides)
     own = trust or bool(about.seal)
     root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
     sections, typed = sections_of(about, overrides)
+    if alone is not None and sections["dataset"] is not None:
+        sections["dataset"][alone.key] = {"train": alone.place}  # nothing is trained, and a config needs it
     if own:
         sections["allow"] = list(about.allow)
     else:
         check_untrusted(folder, sections, set(words) - {"dataset"})
     composed = composed_of(sections, root, typed, ("rtrain", verb, str(place)))
+    composed = composed if alone is None else alone.only(composed)
     if root is not None:
         _tell_of_other_code(about, root)
     if not trust:
@@ -122,7 +126,13 @@ def open_model(
         keeps_missing=about.encoding.get("on_missing") == "keep" or bool(info.missing),
     )
     return OpenedModel(
-        model=model, about=about, composed=composed, words=words, split_named=split_named, root=root, own=own
+        model=model,
+        about=about,
+        composed=composed,
+        words=words,
+        split_named=None if alone is None else alone.split,
+        root=root,
+        own=own,
     )
 
 
@@ -201,22 +211,35 @@ def _rows_of(word: str, about: CheckpointMetadata) -> list[str]:
     return [*([] if stays else [f"dataset={kind}"]), f"dataset.path={as_text(word)}"]
 
 
-def _rows_of_a_split(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the split, val or test, that is the only one with a place, and overrides that name the place alone.
+@dataclass(frozen=True)
+class _RowsOfSplit:
+    """The rows of a split, val or test, which are all that the user names: ``dataset.path.test=new.csv``."""
 
-    ``dataset.path.test=new.csv`` needs no file to train on, since nothing is trained.
-    """
-    places: dict[tuple[str, str], tuple[int, Any]] = {}
+    key: str
+    """Of the dataset, ``path`` say."""
+    split: str
+    place: str
+
+    def only(self, composed: Composed) -> Composed:
+        """Return a config whose rows are these alone, of whatever split."""
+        dataset = replace(composed.conf.dataset, **{self.key: self.place})
+        resolved = {**composed.resolved, "dataset": {**composed.resolved["dataset"], self.key: self.place}}
+        return replace(composed, conf=replace(composed.conf, dataset=dataset), resolved=resolved)
+
+
+def _rows_of_a_split(overrides: Sequence[str]) -> _RowsOfSplit | None:
+    """Return the only rows that overrides name, if they are those of val or test."""
+    places: dict[tuple[str, str], Any] = {}
     for one in expand(overrides):
         section, key, split = [*one.key.split("."), "", ""][:3]
         if section == "dataset" and key in PLACES:
             value = value_of(one.text)
             named = {split: value} if split else value if isinstance(value, Mapping) else {"": value}
-            places |= {(key, str(name)): (one.origin, text) for name, text in named.items()}
-    (key, split), (origin, text) = next(iter(places.items()), (("", ""), (0, None)))
-    if len(places) != 1 or split not in ("val", "test") or not isinstance(text, str):
-        return None, list(overrides)
-    return split, [*overrides[:origin], f"dataset.{key}={as_text(text)}", *overrides[origin + 1 :]]
+            places |= {(key, str(name)): place for name, place in named.items()}
+    (key, split), place = next(iter(places.items()), (("", ""), None))
+    if len(places) != 1 or split not in ("val", "test") or not isinstance(place, str):
+        return None
+    return _RowsOfSplit(key, split, place)
 
 
 def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:

@@ -132,7 +132,8 @@ class Opened:
             split = None
         reader = None if split is not None else self._reader()
         if reader is not None:
-            self.refuse(CHOOSING, "has no effect: all rows are read", "Remove it, or choose a split: --split test")
+            or_choose = ", or choose a split: --split test" if self._split_named is None else "."
+            self.refuse(CHOOSING, "has no effect: all rows are read", f"Remove it{or_choose}")
             self.refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
             return reader
         if self.info is UNKNOWN:

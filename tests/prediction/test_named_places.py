@@ -229,6 +229,21 @@ def test_other_splits_than_those_that_are_named_are_refused(trained, files, caps
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("word", ["dataset.path.test=q1.csv", "dataset.path={test: q1.csv}"])
+def test_a_proposed_command_reads_the_rows_that_were_named(trained, files, capsys, verb, word):
+    options = ["--split", "test", *VERBS[verb]]
+    assert command([verb, trained, word, *options, "dataset.lable=kind"]) == 2
+    told = capsys.readouterr().err
+    assert "dataset.path=q1.csv" not in told
+    (attempt,) = re.findall(r"try: rtrain (.*)", told)
+    assert command(shlex.split(attempt)) == 0
+    shown = {"evaluate": f"num_rows    {len(ROWS)}", "predict": f"predicted {len(ROWS)} rows"}
+    assert shown[verb] in capsys.readouterr().out
+    assert command([verb, trained, word, *options, "dataset.limit=10"]) == 2
+    assert "--split test" not in capsys.readouterr().err
+
+
 OPTIONS = {
     "predict": [["-o", "out dir/"], ["-o", "o.csv", "--split", "test", "--force"], ["--output=o.csv", "--trust"]],
     "evaluate": [["--split=val", "--json"], ["--checkpoint", "latest", "--trust"], ["-o", "o.json"]],
