@@ -100,8 +100,9 @@ def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
     for kind in (pa.int64(), pa.float64()):
         with suppress(pa.ArrowInvalid):
             return values.cast(kind)
-    with suppress(pa.ArrowInvalid):
-        return values.cast(pa.timestamp("us")).cast(pa.int64())
+    for zone in (None, "UTC"):  # without and with an offset
+        with suppress(pa.ArrowInvalid):
+            return values.cast(pa.timestamp("us", zone)).cast(pa.int64())
     return values
 
 

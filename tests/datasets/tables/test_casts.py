@@ -182,3 +182,32 @@ def test_times_can_be_whole_numbers_but_no_truth():
 )
 def test_values_that_fit_are_converted(values, dtype, expected):
     assert cast_table(pa.table({"a": values}), {"a": dtype}, "t")["a"].to_pylist() == expected
+
+
+TIMES = {
+    "dates": "2020-01-{:02d}",
+    "naive": "2020-01-{:02d}T03:04:05",
+    "a blank": "2020-01-{:02d} 03:04:05.25",
+    "utc": "2020-01-{:02d}T03:04:05Z",
+    "offset": "2020-01-{:02d}T03:04:05+02:00",
+}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+@pytest.mark.parametrize("times", TIMES)
+def test_times_become_the_same_numbers_wherever_they_are_written(
+    load, open_rows, tmp_path, source, times, dtype, memory
+):
+    texts = [TIMES[times].format(day) for day in range(1, 29)]
+    columns = {"t": texts, "a": [float(row) for row in range(28)], "y": [row * 2.0 for row in range(28)]}
+    files = {one: write(one, tmp_path / one, columns) for one in ("csv", "json")}
+    parquet.write_table(csv.read_csv(files["csv"]), tmp_path / "typed.parquet")
+    files["parquet"] = str(tmp_path / "typed.parquet")
+    keys = {"label": "y", "dtypes": {"t": dtype}, "dtype": "float64", "memory": memory, "split": {"test": 0}}
+    found = load(source, path=files[source], **keys)
+    moments = [datetime.datetime.fromisoformat(text) for text in texts]
+    since = [one.replace(tzinfo=one.tzinfo or datetime.UTC).timestamp() * 1e6 for one in moments]
+    (rows,) = found.splits["train"].own_rows(0, 1)
+    assert rows["x"][:, 0].tolist() == since
+    for other, file in files.items():
+        assert open_rows(other, found, path=file, label="y").x[:, 0].tolist() == since, other
