@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rtrain.datasets.conf import SplitConf
-from rtrain.datasets.files import SPLIT_NAMES
+from rtrain.datasets.files import SPLIT_NAMES, check_link
 from rtrain.datasets.splitting.left_out import read_for, to_read
 from rtrain.errors import DatasetError
 
@@ -33,7 +33,11 @@ def class_folders(folder: Path, conf: SplitConf) -> dict[str, dict[str, Path]]:
 
 
 def _folders(folder: Path) -> dict[str, Path]:
-    return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")}
+    found = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    for path in found:
+        if not path.suffix:
+            check_link(path)
+    return {path.name: path for path in found if path.is_dir()}
 
 
 def _check_classes(split: str, classes: Mapping[str, Path], train: Mapping[str, Path], folder: Path) -> None:

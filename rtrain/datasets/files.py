@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
     parent = path.parent
     while not parent.exists():
         path, parent = parent, parent.parent
+    check_link(path)
     message = f"{key}: {text} does not exist (there is no '{path.name}' in {parent.resolve()})."
     raise MissingDataError(message, _near_names(path.name, parent), text)
 
@@ -114,7 +116,7 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
     if path.is_file():
         _check_ending(path, endings, key, text)
         return [path]
-    files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
+    files = sorted(file for file in files_below(path) if file.name.lower().endswith(tuple(endings)))
     files = [file for file in files if is_data_file(file) and not _hidden(file.relative_to(path))]
     if not files:
         what = f"{key}: folder {text} contains no {' or '.join(endings[:2])} file."
@@ -122,18 +124,49 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
     return files
 
 
+def files_below(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Yield all that is below a folder, but for folders; links to folders are followed, if they don't lead upwards.
+
+    Args:
+        folder: The folder.
+        above: The folders that it is in, without links.
+
+    Raises:
+        DatasetError: A link whose name has no ending, as folders have none, leads nowhere.
+    """
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = folder / entry.name
+            if entry.is_dir():
+                yield from files_below(path, (*above, real))
+                continue
+            if entry.is_symlink() and not path.suffix and not folder.name.startswith("."):
+                check_link(path)
+            yield path
+
+
 def is_data_file(file: Path) -> bool:
-    """Return whether a path in a folder of data is a file; what git-annex or DVC has not fetched can't be left out.
+    """Return whether a path in a folder of data is a file.
 
     Raises:
         DatasetError: It is a link to what does not exist.
     """
-    if file.is_symlink() and not file.exists():
+    if not file.is_file():
+        check_link(file)
+        return False
+    return True
+
+
+def check_link(path: Path) -> None:
+    """Raise a DatasetError if a path is a link that leads nowhere: what git-annex has not fetched can't be left out."""
+    if path.is_symlink() and not path.exists():
         raise DatasetError(
-            f"{file} is a link to {file.readlink()}, which does not exist.",
+            f"{path} is a link to {path.readlink()}, which does not exist.",
             "Fetch what it stands for (`git annex get`, `dvc pull`), or remove the link.",
         )
-    return file.is_file()
 
 
 def _otherwise(word: str, folder: Path, endings: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from PIL import Image
 
 from rtrain.config.files.data_files import ENDINGS, TABLES
 from rtrain.datasets.files import existing_path, files_at, files_by_split, files_fingerprint
@@ -134,3 +136,64 @@ def test_a_table_of_another_format_leads_to_its_dataset(kind, read, packed, tmp_
                 match=f"is a {ending}{packed} file, and dataset={read} can't read it.\ntry: dataset={kind}",
             ):
                 files_at(text, ENDINGS[read])
+
+
+def write_rows(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows.csv").write_text("a,y\n" + "".join(f"{row},{row % 2}\n" for row in range(20)))
+
+
+def test_links_to_folders_are_followed_and_those_that_lead_upwards_are_not(load, tmp_path):
+    for name in ("train", "elsewhere/test", "elsewhere/deep/part"):
+        write_rows(tmp_path / name)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train").symlink_to(tmp_path / "train")
+    (data / "test").symlink_to("../elsewhere/test")
+    (data / "test" / "up").symlink_to(data)
+    (tmp_path / "train" / "more").symlink_to(tmp_path / "elsewhere" / "deep")
+    (tmp_path / "elsewhere" / "deep" / "round").symlink_to(tmp_path / "train")
+    assert load("csv", path=str(data), label="y").info.num_rows == {"train": 40, "test": 20}
+
+
+@pytest.mark.parametrize("name", ["train", "test", "val"])
+def test_the_folder_of_a_split_that_was_not_fetched_is_named(load, tmp_path, name):
+    for split in ("train", "test", "val"):
+        write_rows(tmp_path / split)
+    (tmp_path / name).rename(tmp_path.parent / f"{tmp_path.name}-gone")
+    (tmp_path / name).symlink_to("/nowhere/at/all")
+    with pytest.raises(DatasetError, match=rf"/{name} is a link to /nowhere/at/all, which does not exist"):
+        load("csv", path=str(tmp_path), label="y")
+
+
+@pytest.mark.parametrize("path", ["{}", "{}/x", "{{train: {}}}"])
+def test_a_path_that_is_a_link_to_nowhere_is_called_one(load, tmp_path, path):
+    link = tmp_path / "rows"
+    link.symlink_to("loop" if path == "{}" else "gone")
+    (tmp_path / "loop").symlink_to("rows")
+    named = yaml.safe_load(path.format(link))
+    with pytest.raises(DatasetError) as caught:
+        load("csv", path=named, label="y")
+    assert "is a link to" in caught.value.message
+    assert "did you mean" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("source", ["images", "text"])
+@pytest.mark.parametrize("below", ["", "train/"])
+def test_the_folder_of_a_class_that_was_not_fetched_is_named(load, tmp_path, source, below):
+    for name in ("cat", "dog", "owl"):
+        (tmp_path / below / name).mkdir(parents=True)
+        for row in range(4):
+            if source == "text":
+                (tmp_path / below / name / f"{row}.txt").write_text(f"{name} {row}")
+            else:
+                Image.new("RGB", (4, 4)).save(tmp_path / below / name / f"{row}.png")
+    keys = {"path": str(tmp_path), **({"task": "classification"} if source == "text" else {})}
+    assert load(source, **keys).info.num_classes == 3
+    (tmp_path / below / "owl").rename(tmp_path.parent / f"{tmp_path.name}-owl")
+    (tmp_path / below / "owl").symlink_to("nowhere")
+    with pytest.raises(DatasetError, match="owl is a link to nowhere, which does not exist"):
+        load(source, **keys)
+    (tmp_path / below / "owl").unlink()
+    (tmp_path / below / "owl").symlink_to(tmp_path.parent / f"{tmp_path.name}-owl")
+    assert load(source, **keys).info.num_classes == 3

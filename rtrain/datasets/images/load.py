@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
-from rtrain.datasets.files import files_fingerprint, is_data_file
+from rtrain.datasets.files import files_below, files_fingerprint, is_data_file
 from rtrain.datasets.images.conf import ORIGINAL, PIECE_ROWS, STATISTICS_ROWS, ImagesConf, OriginalPixelsConf
 from rtrain.datasets.images.decoded import DecodedSplit, ImageReader
 from rtrain.datasets.images.pixels import image_size
@@ -140,7 +140,7 @@ def _images_and_links(folder: Path) -> list[Path]:
 
 def _named_as_images(folder: Path) -> Iterator[Path]:
     endings = frozenset(Image.registered_extensions())
-    for file in folder.rglob("*"):
+    for file in files_below(folder):
         if file.suffix.lower() in endings and not file.name.startswith("."):
             yield file
 

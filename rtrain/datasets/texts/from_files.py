@@ -11,7 +11,7 @@ import pyarrow as pa
 from rtrain.config.files.home import expanded
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.class_folders import class_folders
-from rtrain.datasets.files import SPLIT_NAMES, files_by_split, is_data_file, local
+from rtrain.datasets.files import SPLIT_NAMES, files_below, files_by_split, is_data_file, local
 from rtrain.datasets.memory import choose_memory
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.splitting.left_out import or_leave_out, read_each
@@ -109,7 +109,7 @@ def _are_class_folders(conf: TextConf) -> bool:
 
 
 def _plain(folder: Path) -> list[Path]:
-    files = [file for file in folder.rglob("*") if file.name.lower().endswith(PLAIN) and is_data_file(file)]
+    files = [file for file in files_below(folder) if file.name.lower().endswith(PLAIN) and is_data_file(file)]
     if not files:
         message = f"{folder}: the class folder contains no {' or '.join(PLAIN[:2])} file."
         raise DatasetError(message, "Remove the folder, or put texts there.")
