@@ -83,8 +83,7 @@ class Roles:
 
 def compared_columns(conf: ColumnsConf) -> tuple[str, ...]:
     """Return the columns whose values are compared with one another, so that all digits of numbers count."""
-    keys = SplitKeys.of(conf.split).names
-    deciding = [name for key, names in keys.items() if key != "by_time" for name in names]
+    deciding = SplitKeys.of(conf.split).columns
     dtypes = conf.dtypes or {}
     texts = [name for name, dtype in dtypes.items() if dtype in TEXTS]
     named = [conf.label, *([conf.group] if conf.group else []), *conf.ids, *(conf.categorical or ()), *deciding]

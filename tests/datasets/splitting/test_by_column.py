@@ -501,3 +501,35 @@ def test_times_of_several_files_are_on_one_scale_or_refused(load, tmp_path, memo
         name: sorted(v for part in split.own_rows(0, 1) for v in part["x"][:, 0]) for name, split in splits.items()
     }
     assert found == {"train": [*range(12)], "val": [*range(12, 16)], "test": [*range(16, 20)]}
+
+
+STARTS = {"2^40": 2**40, "2^53": 2**53, "epoch in ns": 17 * 10**17, "2^60": 2**60, "2^63": 2**63, "10^25": 10**25}
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("write", [write_csv, write_json, write_parquet])
+def test_times_that_differ_by_one_are_different(load, tmp_path, write, start, memory):
+    number = (np.arange(NUM_ROWS) * 37) % NUM_ROWS
+    times = [STARTS[start] + int(one) for one in number]
+    kind = pa.int64() if STARTS[start] < 2**62 else pa.uint64() if STARTS[start] < 2**64 else pa.decimal128(38, 0)
+    columns = {"t": pa.array(times, kind), "x": number.astype(float), "y": number * 2.0}
+    if write is write_json and kind == pa.decimal128(38, 0):
+        columns["t"] = times
+        (tmp_path / "sales.jsonl").write_text(
+            "".join(f'{{"t": {t}, "x": {float(n)}, "y": {n * 2.0}}}\n' for t, n in zip(times, number, strict=True))
+        )
+        keys = {"path": str(tmp_path / "sales.jsonl")}
+    else:
+        keys = write(tmp_path, columns)
+    source = {"write_csv": "csv", "write_json": "json", "write_parquet": "parquet"}[write.__name__]
+    keys |= {"label": "y", "features": ["x"], "memory": memory}
+    split = {"by_time": "t", "val": 0.1, "test": 0.2}
+    if STARTS[start] >= 2**63:
+        with pytest.raises(DatasetError, match=r"by_time 't' contains whole numbers beyond 2\^63"):
+            load(source, **keys, split=split)
+        return
+    found = load(source, **keys, split=split)
+    assert found.info.num_rows == {"train": 140, "val": 20, "test": 40}
+    rows = [one for rows in found.splits["test"].own_rows(0, 1) for one in rows["x"][:, 0].tolist()]
+    assert sorted(rows) == list(range(160, 200))
