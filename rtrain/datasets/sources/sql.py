@@ -170,7 +170,10 @@ def _table(names: list[str], rows: Any, where: str) -> pa.Table:
         try:
             columns.append(pa.array(values))
         except (pa.ArrowException, TypeError) as error:
-            raise DatasetError(f"{where}: column '{name}' contains values of several types: {error}") from error
+            message = f"{where}: column '{name}' contains values of several types: {error}"
+            raise DatasetError(
+                message, f"Leave it out of the query, or give it one type: CAST({name} AS TEXT)"
+            ) from error
     return pa.Table.from_arrays(columns, names=names)
 
 
