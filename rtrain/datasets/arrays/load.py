@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -223,6 +224,8 @@ def targets(part: Arrays, labels: Labels, first_row: int = 0) -> np.ndarray:
 def _values(part: Arrays) -> Any:
     """Return the targets as Arrow knows them; (rows, 1) counts as (rows,)."""
     y = np.asarray(part.y)
+    if isinstance(part.y, list) and y.dtype.kind == "f" and all(isinstance(one, int) for one in part.y):
+        y = np.asarray(part.y, object)  # NumPy rounds numbers beyond int64 next to others
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
@@ -232,10 +235,21 @@ def _values(part: Arrays) -> Any:
     if y.dtype.kind == "S":
         y = y.astype(str)
     try:
-        return pa.array(y.tolist() if y.dtype.kind in "OU" else _native(y))
+        return _arrow(y.tolist()) if y.dtype.kind in "OU" else pa.array(_native(y))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         kind = f"{part.where}: the targets are of type {y.dtype}"
         raise DatasetError(f"{kind}; a label is text, a boolean or a number.") from error
+
+
+def _arrow(values: list[Any]) -> pa.Array:
+    """Return Python objects as Arrow knows them; it does not guess the types of whole numbers beyond int64."""
+    try:
+        return pa.array(values)
+    except OverflowError as error:
+        for kind in (pa.uint64(), pa.decimal128(38, 0)):
+            with suppress(OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+                return pa.array(values, kind)
+        raise pa.ArrowInvalid(str(error)) from error
 
 
 def _native(y: np.ndarray) -> np.ndarray:

@@ -154,3 +154,16 @@ def test_members_that_are_sorted_by_their_endings_are_explained(load, tmp_path, 
     with pytest.raises(DatasetError, match=r"row,? '\S+',? has no") as caught:
         load("webdataset", path=write_shard(tmp_path / "x.tar", members))
     assert "tar --sort=name" in caught.value.hint
+
+
+@pytest.mark.parametrize("start", [2**53, 2**62, 2**63, 2**64 - 4, 2**70])
+def test_classes_that_are_large_numbers_keep_all_digits(load, tmp_path, start):
+    names = [start + row % 3 for row in range(30)]
+    rows = [((f"{row:02d}.npy", npy(np.ones(3))), (f"{row:02d}.cls", b"%d" % name)) for row, name in enumerate(names)]
+    path = write_shard(tmp_path / "x.tar", [one for row in rows for one in row])
+    if start > 2**64:
+        with pytest.raises(DatasetError, match=r"x\.tar"):
+            load("webdataset", path=path)
+        return
+    info = load("webdataset", path=path, split={"test": 0}).info
+    assert info.class_names == tuple(str(start + one) for one in range(3))
