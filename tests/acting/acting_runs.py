@@ -103,9 +103,9 @@ def watch_saver(patch: pytest.MonkeyPatch, found: dict[Path, set[bool]]) -> None
     """Keep by run directory whether checkpoints are written beside training."""
     start = AsyncWriter.start
 
-    def watched(saver: AsyncWriter, task: Callable[[], None], *, beside: bool) -> None:
-        found[Path(HydraConfig.get().runtime.output_dir)].add(beside)
-        start(saver, task, beside=beside)
+    def watched(saver: AsyncWriter, task: Callable[[], None], *, in_thread: bool) -> None:
+        found[Path(HydraConfig.get().runtime.output_dir)].add(in_thread)
+        start(saver, task, in_thread=in_thread)
 
     patch.setattr(AsyncWriter, "start", watched)
 
