@@ -102,8 +102,8 @@ class CsvFormat:
         digits = StreamedDigits(exact, (), widened, lambda name: self._written(piece, name), file, first_row)
         try:
             with self._open(file, columns, types, part) as reader:
-                tables = (self._checked(pa.Table.from_batches([batch]), file) for batch in reader)
-                yield from digits.checked(tables)
+                for batch in reader:
+                    yield digits.checked(self._checked(pa.Table.from_batches([batch]), file))
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error, self.schema(file).names) from error
 

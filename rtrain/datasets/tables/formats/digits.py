@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def with_digits(table: pa.Table, columns: Iterable[str], written: Written) -> pa
     return table
 
 
-@dataclass(frozen=True)
+@dataclass
 class StreamedDigits:
     """Keeps all digits of the numbers in some columns of a file whose types were guessed from its beginning."""
 
@@ -55,37 +55,39 @@ class StreamedDigits:
     file: Path
     first_row: int
     """Rows of the file before the first table, for messages."""
+    _begin: int = 0
+    _texts: dict[str, _Texts] = field(default_factory=dict)
 
-    def checked(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the tables.
+    def checked(self, table: pa.Table) -> pa.Table:
+        """Return the next table of the file.
 
         Raises:
             DatasetError: A whole number is rounded; names the row.
         """
-        texts = {name: _Texts(self.written(name)) for name in self.columns}
-        begin = 0
-        for table in tables:
-            for name in self.columns:
-                place = table.column_names.index(name)
-                if name in self.as_texts or may_be_rounded(table.column(place)):
-                    found = self._read(name, texts[name].rows(begin, table.num_rows), begin)
-                    table = table if found is None else table.set_column(place, name, found)
-            begin += table.num_rows
-            yield table
+        for name in self.columns:
+            place = table.column_names.index(name)
+            if name in self.as_texts or may_be_rounded(table.column(place)):
+                found = self._read(name, table.num_rows)
+                table = table if found is None else table.set_column(place, name, found)
+        self._begin += table.num_rows
+        return table
 
-    def _read(self, name: str, texts: Sequence[str | None], begin: int) -> pa.Array | None:
-        """Return a column that has all digits; None where floats have them."""
+    def _read(self, name: str, num_rows: int) -> pa.Array | None:
+        """Return a column of the next table that has all digits; None where floats have them."""
+        if name not in self._texts:
+            self._texts[name] = _Texts(self.written(name))
+        texts = self._texts[name].rows(self._begin, num_rows)
         if name in self.as_texts:
             return pa.array(texts, AS_WRITTEN)
         if name in self.free:
             return _exact(pa.array(texts, AS_WRITTEN))
-        self._check(name, texts, begin)
+        self._check(name, texts)
         return None
 
-    def _check(self, name: str, texts: Sequence[str | None], begin: int) -> None:
+    def _check(self, name: str, texts: Sequence[str | None]) -> None:
         rounded = _first_rounded(texts)
         if rounded is not None:
-            row = self.first_row + begin + rounded[0] + 1
+            row = self.first_row + self._begin + rounded[0] + 1
             raise DatasetError(
                 f"{self.file}: row {row} has {name}={rounded[1]}, but the column is read as floats, which have fewer "
                 "digits.",

@@ -113,8 +113,8 @@ class JsonFormat:
         exact = [name for name in columns if name in self.exact]
         digits = StreamedDigits(exact, as_texts, widened, lambda name: _written(opened(), name), file, first_row)
         with _errors_named(file), opened() as stream:
-            batches = (pa.Table.from_batches([batch]) for batch in _streamed(stream, schema))
-            yield from digits.checked(_checked(table.select(list(columns))) for table in batches)
+            for batch in _streamed(stream, schema):
+                yield digits.checked(_checked(pa.Table.from_batches([batch]).select(list(columns))))
 
     def _suggested(self, file: Path) -> pa.Schema:
         """Return the columns of lines, whose depth was checked when they were looked at first."""
