@@ -49,7 +49,7 @@ class Cluster:
 
     @property
     def is_lost(self) -> bool:
-        """Whether one of Ray's processes has ended without which it will end this one."""
+        """Whether one of Ray's processes has ended that this one depends on."""
         return self.lost is not None
 
     @property
@@ -180,6 +180,7 @@ class StartingCluster:
         self._over.set()
         if self._ready.is_set():
             is_lost = self._cluster is not None and self._cluster.is_lost
+            is_lost = is_lost or (self._session is not None and self._session.is_lost)
             self._thread.join(LOST_SECONDS if is_lost else END_SECONDS)
         else:
             self._thread.name = LEFT

@@ -117,47 +117,65 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
         _check_ending(path, endings, key, text)
         return [path]
     files = sorted(file for file in files_below(path) if file.name.lower().endswith(tuple(endings)))
-    files = [file for file in files if is_data_file(file) and not _hidden(file.relative_to(path))]
+    files = [file for file in files if not _hidden(file.relative_to(path)) and is_data_file(file)]
     if not files:
         what = f"{key}: folder {text} contains no {' or '.join(endings[:2])} file."
         raise DatasetError(what, _otherwise(f"{key}={text}", path, endings))
     return files
 
 
-def files_below(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Yield all that is below a folder, but for folders; links to folders are followed, if they don't lead upwards.
-
-    Args:
-        folder: The folder.
-        above: The folders that it is in, without links.
+def files_below(folder: Path) -> list[Path]:
+    """Return all that is below a folder, but for folders; those that links lead to are entered unless they were before.
 
     Raises:
-        DatasetError: A link whose name has no ending, as folders have none, leads nowhere.
+        DatasetError: A folder may not be read, or a link whose name has no ending, as folders have none, leads nowhere.
     """
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = folder / entry.name
-            if entry.is_dir():
-                yield from files_below(path, (*above, real))
+    found, waiting, seen = list[Path](), [folder], set[str]()
+    while waiting:
+        linked: list[Path] = []
+        while waiting:
+            place = waiting.pop()
+            if (real := os.path.realpath(place)) in seen:
                 continue
-            if entry.is_symlink() and not path.suffix and not folder.name.startswith("."):
-                check_link(path)
-            yield path
+            seen.add(real)
+            for path, kind in _entries(place):
+                if kind == "file":
+                    if not path.suffix and not _hidden(path.relative_to(folder)):
+                        check_link(path)
+                    found.append(path)
+                else:
+                    (linked if kind == "link" else waiting).append(path)
+        waiting = sorted(linked, reverse=True)
+    return found
+
+
+def _entries(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield what is in a folder, each as a ``file``, a ``folder`` or a ``link`` to a folder."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    is_folder = entry.is_dir()
+                except OSError:  # a link to itself
+                    is_folder = False
+                kind = "file" if not is_folder else "link" if entry.is_symlink() else "folder"
+                yield folder / entry.name, kind
+    except PermissionError as error:
+        if not _hidden(Path(folder.name)) and folder.name != "lost+found":
+            raise DatasetError(f"{folder} may not be read by this account.", "Allow it: chmod u+rx") from error
 
 
 def is_data_file(file: Path) -> bool:
     """Return whether a path in a folder of data is a file.
 
     Raises:
-        DatasetError: It is a link to what does not exist.
+        DatasetError: It is a link to what does not exist; hidden ones, such as locks of editors, count for nothing.
     """
-    if not file.is_file():
+    if file.is_file():
+        return True
+    if not file.name.startswith("."):
         check_link(file)
-        return False
-    return True
+    return False
 
 
 def check_link(path: Path) -> None:

@@ -1,5 +1,6 @@
 """The servers of a Ray cluster are watched from outside: real sockets stand for them."""
 
+import errno
 import pickle
 import socket
 from contextlib import closing
@@ -49,8 +50,10 @@ def test_the_head_is_lost_a_while_before_ray_gives_it_up(clock, monkeypatch, giv
         monkeypatch.setenv(RAY_PATIENCE, given)
     head, place = listening()
     watched = RayServers(NOWHERE, place)
+    clock.now += 1000  # whoever reads data does not ask
     assert watched.head_answers
     head.close()
+    clock.now += 1
     assert not watched.head_answers
     clock.now += seconds
     assert watched.lost is None
@@ -73,13 +76,36 @@ def test_a_head_that_is_restarted_in_time_is_not_lost(clock):
 
 def test_the_head_which_may_be_far_away_is_asked_once_a_second(clock, monkeypatch):
     asked = []
-    monkeypatch.setattr(ray_servers, "answers", lambda place: asked.append(place) or True)
+    monkeypatch.setattr(ray_servers, "_error_of", asked.append)
     watched = RayServers(("raylet", 1), ("head", 2))
     asked.clear()
     for _ in range(10):
         clock.now += 0.25
         assert watched.lost is None
     assert asked.count(("head", 2)) == 2
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EADDRNOTAVAIL, errno.ENFILE, errno.EINTR])
+def test_what_this_process_lacks_is_not_the_end_of_a_server(clock, monkeypatch, number):
+    (raylet, place), (head, other) = listening(), listening()
+    with closing(raylet), closing(head):
+        watched = RayServers(place, other)
+        monkeypatch.setattr(ray_servers, "_error_of", lambda _: OSError(number, "none left"))
+        for _ in range(100):
+            clock.now += 1.5
+            assert (watched.lost, watched.head_answers) == (None, True)
+
+
+def test_a_pause_between_two_questions_is_no_silence(clock):
+    head, place = listening()
+    watched = RayServers(NOWHERE, place)
+    head.close()
+    clock.now += 1000
+    assert watched.lost is None
+    clock.now += 39
+    assert watched.lost is None
+    clock.now += 2
+    assert "gcs_server" in watched.lost
 
 
 def test_what_could_not_be_reached_at_the_start_is_not_watched(clock):
