@@ -116,7 +116,7 @@ def test_what_could_not_be_reached_at_the_start_is_not_watched(clock):
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
-def test_addresses_of_ipv6_are_understood(monkeypatch):
+def test_addresses_of_ipv6_are_understood(clock, monkeypatch):
     import ray
 
     head, place = listening(socket.AF_INET6, "::1")
@@ -138,6 +138,7 @@ def test_addresses_of_ipv6_are_understood(monkeypatch):
         assert (watched.lost, watched.head_answers) == (None, True)
         raylet.close()
         assert "raylet" in watched.lost
+    clock.now += 1
     assert not watched.head_answers
 
 
