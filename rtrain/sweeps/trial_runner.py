@@ -19,18 +19,16 @@ from rtrain.errors import NoRoomError, RtrainError, TrainingError
 from rtrain.process.interrupts import StopRequest
 from rtrain.runs.events import Event
 from rtrain.runs.filesystem.files import private_files
-from rtrain.runs.filesystem.lock import is_locked
+from rtrain.runs.filesystem.lock import wait_until_free
 from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.observer import Observer
 from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.runs.status import Status
+from rtrain.sweeps.record.catching_up import PATIENCE_SECONDS
 from rtrain.sweeps.record.sweep_record import best_of
 from rtrain.training.fit import train_prepared
 from rtrain.training.preparation import Prepared, check_job, check_run_storage, try_job
 from rtrain.training.resuming import Resumption, find_resumption
-
-PATIENCE_SECONDS = 30.0
-POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +75,7 @@ def _type_of(error: BaseException) -> str:
 
 def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest, group: Group | None) -> None:
     began, composed = time.monotonic(), task.plan.composed
-    _wait_for(composed.run_dir)
+    wait_until_free(composed.run_dir, PATIENCE_SECONDS)
     resumption = begun(composed, observer, task.plan.may_change)
     job, plugin = check_job(composed, dataset, observer)
     if not task.plan.tried:
@@ -123,13 +121,6 @@ class PausingObserver:
         length = event.step if self._pause.unit == "steps" else event.epoch
         if length >= self._pause.length and self._pause.metric in event.metrics:
             self._stop.ask(Status.INTERRUPTED, self._pause.reason)
-
-
-def _wait_for(run_dir: Path) -> None:
-    """Wait for the process of a sweep that was killed a moment ago: those of Ray's outlive it by some seconds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while is_locked(run_dir) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
 
 
 @contextmanager

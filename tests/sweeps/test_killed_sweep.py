@@ -16,6 +16,7 @@ from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.process.interrupts import REASONS
+from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.runs.verify import verify_run
@@ -246,3 +247,41 @@ def test_a_stop_reaches_the_trials_of_a_launcher_and_no_other_trial_starts(tmp_p
         assert (run.status, one["num_starts"]) == (expected, 1)
         assert run.checkpoints
         assert one["seconds"] == run.manifest.timings_seconds["total"]
+
+
+def test_trials_of_a_launcher_end_when_the_process_of_their_sweep_is_killed(tmp_path):
+    words = [*IN_TURN, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "trainer.max_epochs=500"]
+    sweeping = Sweeping(tmp_path / "runs", words)
+    sweeping.until(lambda: sum(path.stat().st_size > 0 for path in tmp_path.glob("runs/*/*/events.jsonl")) == 2)
+    sweeping.process.kill()
+    sweeping.process.wait()
+    folder, deadline = only_sweep(tmp_path / "runs"), time.monotonic() + 60
+    while any(is_locked(path.parent) for path in folder.glob("*/manifest.json")):
+        assert time.monotonic() < deadline, sweeping.text()
+        time.sleep(0.1)
+    runs = [Run.load(path.parent) for path in sorted(folder.glob("*/manifest.json"))]
+    assert [run.status for run in runs] == ["interrupted"] * 2, "no other trial starts"
+    assert all(run.checkpoints for run in runs)
+    assert {run.manifest.exit_reason for run in runs} == {"the process of the sweep was killed"}
+
+
+@pytest.mark.parametrize("form", ["fit", "resume"])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_sweep_is_refused_while_another_process_trains_one_of_its_trials(tiny, capsys, monkeypatch, form, killed):
+    data, folder = swept(TWO)
+    done, unfinished = data["trials"]
+    data["status"] = "running" if killed else "interrupted"
+    unfinished["status"] = "running" if killed else "interrupted"
+    (folder / "sweep.json").write_text(before := json.dumps(data))
+    monkeypatch.setattr("rtrain.sweeps.record.catching_up.PATIENCE_SECONDS", 0.3)
+    again = TWO if form == "fit" else ["resume", str(folder)]
+    capsys.readouterr()
+    with locked(folder / unfinished["name"]):
+        assert rtrain(again) == 2
+    said = capsys.readouterr()
+    assert f"{unfinished['name']} is in use by process {os.getpid()} on " in said.err
+    assert f"rtrain runs stop {folder / unfinished['name']}" in said.err
+    assert ("waiting for process" in said.out + said.err) == killed
+    assert (folder / "sweep.json").read_text() == before
+    with locked(folder / done["name"]):  # synced to a tracker, say: it is not trained again
+        assert rtrain(again) == 0

@@ -81,18 +81,19 @@ def stop(
     """
     from rtrain.history.index import read_row
     from rtrain.history.references import existing_run
-    from rtrain.history.running.stopping import stop_run, wait_until_free
+    from rtrain.history.running.stopping import stop_run
+    from rtrain.runs.filesystem.lock import wait_until_free
 
-    folder = read_row(existing_run(run)).path
-    asked = stop_run(folder)
-    if asked.already:
-        now = f"to end it immediately: kill {asked.pid}"
-        say(f"process {asked.pid} has been asked to save and end already: {shown(folder)} ({now})")
-    else:
-        say(f"asked process {asked.pid} to save and end: {shown(folder)}")
-    if wait:
-        wait_until_free(folder)
-        say(f"{shown(folder)}: {read_row(folder).status}")
+    asked = stop_run(read_row(existing_run(run)).path)
+    for one in asked:
+        if one.already:
+            now = f"to end it immediately: kill {one.pid}"
+            say(f"process {one.pid} has been asked to save and end already: {shown(one.folder)} ({now})")
+        else:
+            say(f"asked process {one.pid} to save and end: {shown(one.folder)}")
+    for one in asked if wait else ():
+        wait_until_free(one.folder)
+        say(f"{shown(one.folder)}: {read_row(one.folder).status}")
 
 
 def reproduce(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import platform
 import re
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -21,6 +22,7 @@ LENGTH = 200
 """Characters that are read of what a lock says."""
 NUM_TRIES, PROBE_SECONDS = 5, 0.01
 """How often a lock is tried, and the time in between: ``is_locked`` of another process holds it for a moment."""
+POLL_SECONDS = 0.2
 _HOLDER = re.compile(r"process (\d+) on (\S*)(?:\nends (\w+): (.*))?")
 _FILES: weakref.WeakSet[IO[str]] = weakref.WeakSet()
 """Of the locks that this process holds."""
@@ -98,6 +100,29 @@ def holder(run_dir: Path) -> tuple[int, str] | None:
     """Return the process that holds the lock of a run directory, and its host; None if none does, or it is unknown."""
     found = _read(run_dir) if is_locked(run_dir) else None
     return None if found is None else (int(found[1]), found[2])
+
+
+def wait_until_free(run_dir: Path, seconds: float = math.inf, wait: Callable[[float], None] = time.sleep) -> bool:
+    """Wait until no process writes the run directory any more; return whether that was so within some seconds."""
+    deadline = time.monotonic() + seconds
+    while is_locked(run_dir):
+        if time.monotonic() > deadline:
+            return False
+        wait(POLL_SECONDS)
+    return True
+
+
+def is_abandoned(run_dir: Path, process: tuple[int, str]) -> bool:
+    """Return whether a process no longer holds the lock of a directory. Only its own machine knows.
+
+    Args:
+        run_dir: The directory.
+        process: As ``holder`` returned it.
+    """
+    found = _read(run_dir)
+    if found is None or process[1] != platform.node():
+        return False
+    return (int(found[1]), found[2]) != process or not is_locked(run_dir)
 
 
 def end_asked(run_dir: Path) -> tuple[str, str] | None:

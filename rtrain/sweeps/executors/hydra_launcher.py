@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, RtrainError, TrainingError
 from rtrain.process.interrupts import StopRequest, stop_on_signals
 from rtrain.process.variables import arguments_hidden
-from rtrain.runs.filesystem.lock import end_asked
+from rtrain.runs.filesystem.lock import end_asked, holder, is_abandoned
 from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
+from rtrain.runs.status import Status
 from rtrain.schemas import schemas
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import ForwardingObserver, begun
@@ -36,11 +38,11 @@ UNTOLD = {
 }
 """Keys of the sweep that need to reach trials while they train, and what to do without."""
 POLL_SECONDS = 0.3
-"""Between two checks of a trial whether its sweep was asked to end."""
+"""Between two checks of a trial whether its sweep has ended, or was asked to."""
 
 
 class NotStartedError(Exception):
-    """The sweep of a trial was asked to end before the trial began."""
+    """The sweep of a trial has ended, or was asked to, before the trial began."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +53,18 @@ class LaunchedJob:
     config_dir: str | None
     project_root: str
     trust: bool
+    sweeper: tuple[int, str] | None
+    """The process that works on the sweep, and its host."""
 
     def __call__(self, _: Any) -> None:
         """Train the trial that Hydra has made the folder for.
 
         Raises:
-            NotStartedError: The sweep has been asked to end.
+            NotStartedError: The sweep has ended, or has been asked to.
         """
         words, run_dir = job_place()
         with stop_on_signals():  # the launcher's own processes would end by Ctrl-C, and with them those that still save
-            if end_asked(run_dir.parent) is not None:
+            if self._end(run_dir.parent) is not None:
                 raise NotStartedError
             self._train(words, run_dir)
 
@@ -72,19 +76,27 @@ class LaunchedJob:
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
             resumption = begun(composed, observer)
             preparation = prepared(composed, observer)
-            with session.environment(), preparation as ready, _stopped_with(run_dir.parent, ready.stop):
+            end = partial(self._end, run_dir.parent)
+            with session.environment(), preparation as ready, _stopped_by(end, ready.stop):
                 train_prepared(ready, run_dir, observer, resumption)
+
+    def _end(self, sweep: Path) -> tuple[str, str] | None:
+        """Return the status and the reason with which the trial is to end now; None: it trains on."""
+        if (asked := end_asked(sweep)) is not None:  # wherever the trial trains
+            return asked
+        is_killed = self.sweeper is not None and is_abandoned(sweep, self.sweeper)
+        return (Status.INTERRUPTED, "the process of the sweep was killed") if is_killed else None
 
 
 @contextmanager
-def _stopped_with(sweep: Path, stop: StopRequest) -> Iterator[None]:
-    """Ask the trial of the block to end when its sweep is asked to: the sweep's lock says so, wherever it trains."""
+def _stopped_by(end: Callable[[], tuple[str, str] | None], stop: StopRequest) -> Iterator[None]:
+    """Ask the trial of the block to end once ``end`` returns a status and a reason."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(POLL_SECONDS):
-            if (asked := end_asked(sweep)) is not None:
-                stop.ask(*asked)
+            if (found := end()) is not None:
+                stop.ask(*found)
                 return
 
     thread = threading.Thread(target=watch, name="rtrain-sweep", daemon=True)
@@ -112,7 +124,11 @@ class HydraLauncherExecutor:
         config, config_dir = trials.source
         probe = trials.probe
         self._job = LaunchedJob(
-            config=config, config_dir=config_dir, project_root=str(probe.project_root), trust=probe.trust
+            config=config,
+            config_dir=config_dir,
+            project_root=str(probe.project_root),
+            trust=probe.trust,
+            sweeper=holder(trials.folder),
         )
         self._waiting: dict[int, Plan] = {}
 

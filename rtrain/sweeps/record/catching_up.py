@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -9,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.composed import Composed
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.files.locations import shown
 from rtrain.errors import ForbiddenFileError, RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.facts import installed_versions, read_git
+from rtrain.runs.filesystem.lock import holder, is_locked, wait_until_free
 from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.origin import code_changes, code_now, code_of_run, in_words
 from rtrain.runs.status import TRIAL_OVER, WITH_RESULT, Status
@@ -19,6 +23,9 @@ from rtrain.sweeps.checkpoint_transfer import end_run
 from rtrain.sweeps.record.sweep_record import SweepRecord, best_of
 from rtrain.sweeps.record.trial import Trial
 from rtrain.trainers.registry import recorded_packages
+
+PATIENCE_SECONDS = 30.0
+"""How long the processes of a sweep that was killed may take to end."""
 
 
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> dict[int, Mapping[str, Any]]:
@@ -34,7 +41,11 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
 
     Returns:
         The ``best_of`` of each trial that has a run, by its number.
+
+    Raises:
+        RunInUseError: Another process trains one of them; nothing has been changed.
     """
+    _check_free(record, notice)
     found = dict[int, Mapping[str, Any]]()
     for trial in record.trials:
         run_dir = record.folder / trial.name
@@ -56,6 +67,24 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
             notice(f"{trial.name} was deleted ({run_dir} has no {MANIFEST}): it is trained again")
             _forget(trial)
     return found
+
+
+def _check_free(record: SweepRecord, notice: Callable[[str], None]) -> None:
+    """Wait for the processes that a killed sweep has left: they end by themselves.
+
+    Raises:
+        RunInUseError: Another process, or one that does not end, trains a trial without a result.
+    """
+    folders = [record.folder / one.name for one in record.trials if one.status not in WITH_RESULT]
+    for run_dir in filter(is_locked, folders):
+        process = "another process" if (found := holder(run_dir)) is None else "process {} on {}".format(*found)
+        if record.was_killed:
+            notice(f"waiting for {process}, which still trains {run_dir.name}")
+        if not wait_until_free(run_dir, PATIENCE_SECONDS if record.was_killed else 0.0):
+            stop = shlex.join(["rtrain", "runs", "stop", shown(run_dir)])
+            raise RunInUseError(
+                f"{shown(run_dir)} is in use by {process}.", f"Wait until it ends, or stop it. {to_try(stop)}"
+            )
 
 
 def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: str | None) -> None:

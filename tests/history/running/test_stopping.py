@@ -10,16 +10,16 @@ import pytest
 from made_runs import make_run, make_sweep
 
 from rtrain.errors import ConfigError
-from rtrain.history.running.stopping import Asked, stop_run, wait_until_free
+from rtrain.history.running.stopping import Asked, stop_run
 from rtrain.process.interrupts import stop_on_signals
-from rtrain.runs.filesystem.lock import Lock, end_asked, holder, locked
+from rtrain.runs.filesystem.lock import Lock, end_asked, holder, locked, wait_until_free
 
 
 def test_the_process_that_holds_the_lock_gets_sigterm(project):
     run, sent = make_run(project / "runs"), []
     with locked(run):
         assert holder(run) == (os.getpid(), platform.node())
-        assert stop_run(run, lambda *what: sent.append(what)) == Asked(pid=os.getpid(), already=False)
+        assert stop_run(run, lambda *what: sent.append(what)) == [Asked(folder=run, pid=os.getpid(), already=False)]
     assert sent == [(os.getpid(), signal.SIGTERM)]
 
 
@@ -54,10 +54,10 @@ def test_a_process_that_is_ending_gets_no_second_signal_whoever_asked_it(project
         stop.note_by(lock.note_end)
         signal.raise_signal(first)
         assert end_asked(folder) == stop.verdict()
-        assert stop_run(folder, lambda *what: sent.append(what)).already
+        assert stop_run(folder, lambda *what: sent.append(what))[0].already
         assert holder(folder) == (os.getpid(), platform.node())
     with locked(folder):
-        assert not stop_run(folder, lambda *what: sent.append(what)).already, "the next process was not asked"
+        assert not stop_run(folder, lambda *what: sent.append(what))[0].already, "the next process was not asked"
     assert len(sent) == 1
 
 
@@ -88,5 +88,16 @@ def test_a_process_of_another_user_is_an_error(project):
 def test_waiting_ends_when_the_lock_is_free(project):
     run = make_run(project / "runs")
     lock, waits = Lock(run), []
-    wait_until_free(run, lambda seconds: waits.append(seconds) or len(waits) < 3 or lock.close())
+    assert not wait_until_free(run, 0.0)
+    assert wait_until_free(run, wait=lambda seconds: waits.append(seconds) or len(waits) < 3 or lock.close())
     assert len(waits) == 3
+
+
+def test_of_a_sweep_that_was_killed_the_trials_that_still_train_are_stopped(project):
+    sweep, sent = make_sweep(project / "runs"), []
+    trial = next(path.parent for path in sorted(sweep.glob("*/manifest.json")))
+    with locked(trial):
+        (asked,) = stop_run(sweep, lambda *what: sent.append(what))
+    assert (asked.folder, sent) == (trial, [(os.getpid(), signal.SIGTERM)])
+    with pytest.raises(ConfigError, match="has ended already"):
+        stop_run(sweep, lambda *_: pytest.fail("a signal was sent"))
