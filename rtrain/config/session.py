@@ -66,6 +66,9 @@ class Session:
     is_tried = False
     """Another session only asks what is wrong."""
 
+    resumes_sweep = False
+    """The user named the folder of a sweep, which may lie outside of ``run.root_dir``: the sweep stays there."""
+
     def __init__(
         self,
         config: str | Primary,
@@ -178,6 +181,7 @@ class Session:
         """
         from rtrain.config.trials import Trials
 
+        self.resumes_sweep = folder is not None
         self.request.typed = self.request.typed or ("rtrain", "fit", self.request.config, "--multirun")
         default = self._schemas.sweep[DEFAULT_PLUGINS["sweep"]]
         with self._explained():
@@ -332,7 +336,8 @@ class Session:
             of_run = resumed or not self.needs_secrets
             idle = check_idle(self.request, way, words, of_run=of_run)
             record = recorded(cfg, data, env)
-            check_place(cfg, conf.run.root_dir, record.resolved["run"], gate.typed, of_sweep=num is not None)
+            typed = gate.typed | ({"hydra.sweep.dir"} if self.resumes_sweep else set())
+            check_place(cfg, conf.run.root_dir, record.resolved["run"], typed, of_sweep=num is not None)
         use_project_root(root)
         return Composed(
             conf=conf,

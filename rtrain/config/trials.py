@@ -169,6 +169,7 @@ class Trials:
         command = {
             "config": None if self._request.primary.given else config,
             "config_dir": config_dir,
+            "project_root": str(self.probe.project_root),
             "overrides": mask_words(self._request.overrides, self._referred),
         }
         text = yaml.safe_dump(command, sort_keys=False, allow_unicode=True)

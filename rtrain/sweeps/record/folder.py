@@ -9,6 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from rtrain.config.compose.aliases import split_word
+from rtrain.config.files.locations import shown
 from rtrain.config.secrets.urls import MASK
 from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
@@ -19,6 +21,9 @@ from rtrain.runs.filesystem.plain_files import check_kind, check_run_dir, read_t
 from rtrain.runs.signature import is_signed_by_this_account, not_trusted
 from rtrain.schemas import schemas
 from rtrain.sweeps.record.sweep_record import BEST, is_sweep
+
+PLACES = ("run.root_dir", "sweep.name", "hydra.sweep.dir")
+"""Keys that say where a new sweep lies."""
 
 
 @contextmanager
@@ -89,8 +94,11 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
         trust: Run what the command names, even if another account wrote it.
 
     Raises:
-        ConfigError: The command can't be read, or is not to be trusted.
+        ConfigError: The command can't be read, or is not to be trusted, or the sweep is to lie elsewhere.
     """
+    for _, key, value in map(split_word, overrides):
+        if key in PLACES and value != folder.absolute().name:
+            raise ConfigError(f"{key} can't be changed: the sweep stays in {shown(folder)}.", "Leave it out.")
     path = folder / COMMAND_NAME
     try:
         text = read_text(folder, COMMAND_NAME)
@@ -115,6 +123,8 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
     if any(MASK in word for word in words):
         raise ConfigError(f"{path} contains no secrets, but the command had some.", "Repeat the command.")
     typed = ("rtrain", "resume", str(folder))
-    session = Session(config, [*words, *overrides], schemas(), command.get("config_dir"), typed=typed)
+    # A sweep that was brought here from another machine finds its project where the command is given.
+    root = Path(found) if (found := command.get("project_root")) and Path(found).is_dir() else None
+    session = Session(config, [*words, *overrides], schemas(), command.get("config_dir"), root, typed)
     session.trust = trust
     return session
