@@ -49,6 +49,9 @@ class Planner:
         trials: The trials of the command.
         search: Proposes points.
         record: The existing trials.
+
+    Raises:
+        ConfigError: They are those of another config, or vary other keys.
     """
 
     def __init__(self, trials: Trials, search: Search, record: SweepRecord) -> None:
@@ -57,6 +60,7 @@ class Planner:
         self._asked: set[str] = set()
         self._packed: dict[int, bytes] = {}
         """By number, trials that were composed: a few KB each, so that a thousand of them may wait."""
+        check_source(trials.folder, trials.source[0])
         _reorder_points(record, trials)
         self._there = {one.name.partition("-")[2]: one for one in record.trials}
         self._proposed, self._has_more = 0, True
@@ -180,7 +184,7 @@ class Planner:
                 trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
         else:
-            check_same(trial, plan.composed, self._record, self._trials.source[0])
+            check_same(trial, plan.composed, self._record)
             trial.config_hash = hash_of(plan.composed)
         trial.point = tuple(point)  # numbers of rows in sweep.zip may be others now
         self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
@@ -252,7 +256,6 @@ def _reorder_points(record: SweepRecord, trials: Trials) -> None:
     """Put the points of existing trials into the order of the axes, which may have changed."""
     before, now = record.axes_before, [axis.name for axis in trials.axes]
     if record.trials and sorted(before) != sorted(now):
-        check_source(trials.folder, trials.source[0])
         raise ConfigError(
             f"{shown(record.folder)} contains a sweep of {', '.join(before)}; this one is of {', '.join(now)}.",
             "Vary the same keys (to add values, list old and new ones), or start another sweep: sweep.name=NAME",

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from rtrain.config.composed import Composed
-from rtrain.config.files.locations import shown
+from rtrain.config.files.locations import builtin_config_dir, shown
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError
 from rtrain.runs.filesystem.plain_files import read_text
@@ -33,14 +33,13 @@ def hash_of(composed: Composed, newer: Collection[str] = ()) -> str:
     return composed.hash_without({*free, *newer})
 
 
-def check_same(trial: Trial, composed: Composed, record: SweepRecord, source: str) -> None:
+def check_same(trial: Trial, composed: Composed, record: SweepRecord) -> None:
     """Check that a trial is the one that was planned under its number.
 
     Args:
         trial: As it was planned.
         composed: As it is now.
         record: The sweep's.
-        source: The config file, or its name.
 
     Raises:
         ConfigError: It is not; names what has changed, where a run of the sweep tells.
@@ -52,7 +51,6 @@ def check_same(trial: Trial, composed: Composed, record: SweepRecord, source: st
     newer = [] if told is None else newer_keys(told, composed)
     if trial.config_hash in {hash_of(composed, newer), composed.hash_without(newer)}:
         return
-    check_source(record.folder, source)
     lines = [] if told is None else _changes(trial, told, composed)
     raise ConfigError(
         f"{shown(record.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
@@ -63,6 +61,8 @@ def check_same(trial: Trial, composed: Composed, record: SweepRecord, source: st
 
 def check_source(folder: Path, source: str) -> None:
     """Check that the sweep in a folder is of a config file, and not of another one whose runs have the same name.
+
+    Where the file that the sweep is of no longer exists, it was moved.
 
     Args:
         folder: Of the sweep.
@@ -76,12 +76,21 @@ def check_source(folder: Path, source: str) -> None:
     except (OSError, ValueError, yaml.YAMLError, RecursionError):  # nothing tells
         return
     before = command.get("config") if isinstance(command, dict) else None
-    if isinstance(before, str) and before != source:
+    if isinstance(before, str) and _is_other(before, source):
         first, second = (shown(Path(one)) if Path(one).is_absolute() else one for one in (before, source))
         raise ConfigError(
             f"{shown(folder)} contains the sweep of {first}; this one is of {second}.",
             "Give the runs of this one another name, run.name=NAME, or only the sweep: sweep.name=NAME",
         )
+
+
+def _is_other(before: str, source: str) -> bool:
+    """Return whether two configs are two files that both exist."""
+    first, second = (builtin_config_dir() / f"{one}.yaml" if "/" not in one else Path(one) for one in (before, source))
+    try:
+        return not first.samefile(second)
+    except OSError:
+        return False
 
 
 def _may_change(key: str) -> bool:

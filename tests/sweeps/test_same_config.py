@@ -7,10 +7,12 @@ import pytest
 from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.session import Session
+from rtrain.errors import ConfigError
 from rtrain.runs.manifest import read_manifest
 from rtrain.schemas import schemas
-from rtrain.sweeps.same_config import hash_of
+from rtrain.sweeps.same_config import check_source, hash_of
 
 GRID = [*TINY, "sweep.name=same", "trainer.params.eta=0.1,0.2", "trainer.num_boost_round=2"]
 FREE = ("run", "scaling", "cluster", "allow", "vars")
@@ -97,3 +99,33 @@ def test_a_sweep_of_an_earlier_version_is_known_by_the_hash_that_it_kept(tiny, c
     capsys.readouterr()
     assert rtrain(GRID) == 2
     assert "run.seed: 0 -> 3" in capsys.readouterr().err
+
+
+def test_a_copy_of_the_config_is_another_config_and_a_moved_one_is_the_same(tiny, capsys):
+    _, folder = swept(GRID)
+    command = (folder / "command.yaml").read_text()
+    Path("b").mkdir()
+    Path("b/tiny.yaml").write_text(CONFIG)
+    again = ["fit", "b/tiny.yaml", *GRID[2:]]
+    capsys.readouterr()
+    assert rtrain(again) == 2
+    assert f"{folder} contains the sweep of tiny.yaml; this one is of b/tiny.yaml." in capsys.readouterr().err
+    assert (folder / "command.yaml").read_text() == command
+    Path("tiny.yaml").unlink()
+    assert rtrain(["resume", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "repeat the command of the sweep with its new path" in told
+    assert "run.storage" not in told
+    assert rtrain(again) == 0
+    assert rtrain(["resume", str(folder)]) == 0
+    Path("tiny.yaml").symlink_to("b/tiny.yaml")
+    assert rtrain(GRID) == 0
+
+
+def test_a_built_in_config_and_a_copy_of_it_are_two(tmp_path):
+    (tmp_path / "command.yaml").write_text("config: mlp\n")
+    copy = tmp_path / "mlp.yaml"
+    copy.write_text((builtin_config_dir() / "mlp.yaml").read_text())
+    check_source(tmp_path, "mlp")
+    with pytest.raises(ConfigError, match=r"contains the sweep of mlp; this one is of .*/mlp\.yaml"):
+        check_source(tmp_path, str(copy))

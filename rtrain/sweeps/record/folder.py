@@ -116,10 +116,10 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
             f"the config of {folder} is a mapping of a call from Python.", "Resume it with the same call."
         )
     if Path(config).is_absolute() and not Path(config).exists():
-        raise ConfigError(
-            f"{config}, the config of this sweep, is not on this machine.",
-            "Repeat the command of the sweep where the project is: it resumes from run.storage.",
-        )
+        hint = "If it was moved, repeat the command of the sweep with its new path."
+        if _has_copy(folder):
+            hint = f"{hint} On another machine, repeat it where the project is: it resumes from run.storage."
+        raise ConfigError(f"{config}, the config of this sweep, is not on this machine.", hint)
     if any(MASK in word for word in words):
         raise ConfigError(f"{path} contains no secrets, but the command had some.", "Repeat the command.")
     typed = ("rtrain", "resume", str(folder))
@@ -128,3 +128,10 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
     session = Session(config, [*words, *overrides], schemas(), command.get("config_dir"), root, typed)
     session.trust = trust
     return session
+
+
+def _has_copy(folder: Path) -> bool:
+    """Return whether ``run.storage`` is set in a sweep, as far as its files say."""
+    with suppress(OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError):
+        return yaml.safe_load(read_text(folder, "multirun.yaml"))["run"]["storage"] is not None
+    return False
