@@ -178,6 +178,12 @@ def stop_on_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
+def leave_ctrl_c_to_parent() -> None:
+    """Ignore Ctrl-C in this process outside of ``stop_on_signals``: a terminal sends it to the parent process too."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _stopped_by_signals() -> StopRequest | None:
     """Return what receives this process's signals now, if it is a request."""
     found = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)

@@ -249,6 +249,21 @@ def test_a_stop_reaches_the_trials_of_a_launcher_and_no_other_trial_starts(tmp_p
         assert one["seconds"] == run.manifest.timings_seconds["total"]
 
 
+@pytest.mark.parametrize("seconds", [0.1, pytest.param(0.25, marks=pytest.mark.slow)])
+def test_ctrl_c_twice_ends_the_trials_of_a_launcher_and_prints_no_traceback(tmp_path, seconds):
+    words = [*IN_TURN, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "trainer.max_epochs=500"]
+    sweeping = Sweeping(tmp_path / "runs", words)
+    sweeping.until(lambda: sum(path.stat().st_size > 0 for path in tmp_path.glob("runs/*/*/events.jsonl")) == 2)
+    os.killpg(sweeping.process.pid, signal.SIGINT)
+    time.sleep(seconds)
+    os.killpg(sweeping.process.pid, signal.SIGINT)
+    assert sweeping.process.wait() == 130, sweeping.text()
+    assert "Traceback" not in sweeping.text()
+    trials = read_sweep(only_sweep(tmp_path / "runs"))["trials"]
+    assert [one["status"] for one in trials] == ["interrupted", "interrupted", "planned", "planned"]
+    assert [(one["seconds"], one["num_starts"]) for one in trials[2:]] == [(0, 0)] * 2
+
+
 def test_trials_of_a_launcher_end_when_the_process_of_their_sweep_is_killed(tmp_path):
     words = [*IN_TURN, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "trainer.max_epochs=500"]
     sweeping = Sweeping(tmp_path / "runs", words)

@@ -53,6 +53,24 @@ def test_a_sweep_whose_launcher_failed_is_resumed(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "JoblibLauncher failed: ZeroDivisionError" in said
     assert "Traceback" not in said
-    assert read_sweep(Path("runs/launched"))["status"] == "interrupted"
+    data = read_sweep(Path("runs/launched"))
+    assert data["status"] == "interrupted"
+    assert [(one["status"], one["seconds"], one["num_starts"]) for one in data["trials"]] == [("planned", 0, 0)] * 2
     assert rtrain(["resume", "runs/launched"]) == 0
     assert read_sweep(Path("runs/launched"))["status"] == "succeeded"
+
+
+def test_of_a_launcher_that_was_cut_off_each_trial_has_the_status_that_it_reached(monkeypatch):
+    """As by a second Ctrl-C: the first trial has ended, the second one has not begun."""
+
+    def cut_off(_, jobs):
+        function, args, keywords = next(iter(jobs))
+        function(*args, **keywords)
+        raise RuntimeError("cut off")
+
+    monkeypatch.setattr("joblib.Parallel.__call__", cut_off)
+    assert rtrain([*WORDS, "hydra/launcher=joblib", "sweep.name=launched"]) == 1
+    ended, planned = read_sweep(Path("runs/launched"))["trials"]
+    assert (ended["status"], ended["num_starts"]) == ("succeeded", 1)
+    assert ended["values"]
+    assert (planned["status"], planned["num_starts"], planned["seconds"]) == ("planned", 0, 0)

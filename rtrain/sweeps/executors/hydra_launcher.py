@@ -5,10 +5,11 @@ The jobs contain no secrets: each process composes its trial again, with its env
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,10 @@ from typing import Any
 from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, RtrainError, TrainingError
-from rtrain.process.interrupts import StopRequest, stop_on_signals
+from rtrain.process.interrupts import StopRequest, leave_ctrl_c_to_parent, stop_on_signals
 from rtrain.process.variables import arguments_hidden
 from rtrain.runs.filesystem.lock import end_asked, holder, is_abandoned
-from rtrain.runs.manifest import MANIFEST
+from rtrain.runs.manifest import MANIFEST, read_manifest
 from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
@@ -63,6 +64,8 @@ class LaunchedJob:
             NotStartedError: The sweep has ended, or has been asked to.
         """
         words, run_dir = job_place()
+        if self.sweeper is not None and self.sweeper[0] != os.getpid():
+            leave_ctrl_c_to_parent()  # it ends what the launcher started, which would print a traceback
         with stop_on_signals():  # the launcher's own processes would end by Ctrl-C, and with them those that still save
             if self._end(run_dir.parent) is not None:
                 raise NotStartedError
@@ -131,6 +134,10 @@ class HydraLauncherExecutor:
             sweeper=holder(trials.folder),
         )
         self._waiting: dict[int, Plan] = {}
+        self._launching: dict[int, Plan] = {}
+        """What the launcher has, until its results are known."""
+        self._before: dict[int, int | None] = {}
+        """When the manifest of each was written before that."""
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Put the trial with those that will be launched."""
@@ -139,10 +146,11 @@ class HydraLauncherExecutor:
 
     def wait(self) -> None:
         """Launch them, and tell what came of each."""
-        batch, self._waiting = self._waiting, {}
-        errors = self._launched(list(batch.values())) if batch else []
-        for (number, plan), error in zip(batch.items(), errors, strict=True):
-            self._tell(number, plan.composed.run_dir, error)
+        self._launching, self._waiting = self._waiting, {}
+        self._before = {number: _written_at(plan.composed.run_dir) for number, plan in self._launching.items()}
+        errors = self._launched(list(self._launching.values())) if self._launching else []
+        for number, error in zip(list(self._launching), errors, strict=True):
+            self._tell(number, self._launching.pop(number).composed.run_dir, error)
 
     def _launched(self, plans: list[Plan]) -> list[BaseException | None]:
         try:
@@ -176,7 +184,25 @@ class HydraLauncherExecutor:
         """Do nothing: only a sweep as a whole is stopped, and the trials learn that from its lock."""
 
     def close(self) -> None:
-        """Nothing is left when ``wait`` returns."""
+        """Tell how trials stand whose launcher was cut off: what it never started is planned as before."""
+        for number, plan in self._launching.items():
+            run_dir = plan.composed.run_dir
+            if _written_at(run_dir) == self._before[number]:
+                self._hearer.not_started(number)
+                continue
+            with suppress(RtrainError):  # what can't be read counts as interrupted, as what was cut off itself
+                manifest = read_manifest(run_dir)
+                if manifest.status != Status.RUNNING:
+                    error = None if manifest.error is None else TrainingError(manifest.error["message"])
+                    self._tell(number, run_dir, error)
+
+
+def _written_at(run_dir: Path) -> int | None:
+    """Return the time of a run's manifest; None if it has none."""
+    try:
+        return (run_dir / MANIFEST).stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def check_launcher(trials: Trials) -> None:
