@@ -11,7 +11,7 @@ import numpy as np
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.checked_columns import BESIDE, checked_columns
-from rtrain.datasets.conf import RowsConf
+from rtrain.datasets.conf import ColumnsConf, RowsConf
 from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits, tell_of_empty
 from rtrain.errors import DatasetError
 
@@ -49,7 +49,8 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         moments.add(x)
         statistics = moments.statistics
         tell_of_empty(moments.mean, content.feature_names)
-    tell_of_digits(str(x.dtype), *statistics, content.feature_names, "subtract a constant where the data are made")
+    remedy = "dataset.dtype=float64" if isinstance(conf, ColumnsConf) else "subtract a constant from them in the data"
+    tell_of_digits(str(x.dtype), *statistics, content.feature_names, remedy)
     info = DatasetInfo(
         name=content.name,
         task=content.task,

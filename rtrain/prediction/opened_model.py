@@ -222,8 +222,9 @@ class _RowsOfSplit:
 
     def only(self, composed: Composed) -> Composed:
         """Return a config whose rows are these alone, of whatever split."""
-        dataset = replace(composed.conf.dataset, **{self.key: self.place})
-        resolved = {**composed.resolved, "dataset": {**composed.resolved["dataset"], self.key: self.place}}
+        before, shown = composed.conf.dataset, composed.resolved["dataset"]
+        dataset = replace(before, **{self.key: getattr(before, self.key)[self.split]})
+        resolved = {**composed.resolved, "dataset": {**shown, self.key: shown[self.key][self.split]}}
         return replace(composed, conf=replace(composed.conf, dataset=dataset), resolved=resolved)
 
 

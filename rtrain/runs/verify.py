@@ -159,6 +159,9 @@ def _wrong_entries(run_dir: Path) -> Iterator[Finding]:
         return
     except StrangeFileError:  # it is among those above
         return
+    except ForbiddenFileError as error:
+        yield Finding(run_dir, path, FORBIDDEN, error.message)
+        return
     for number in lines[:MOST_LINES]:
         yield Finding(run_dir, path, "damaged", f"line {number} can't be read")
     if len(lines) > MOST_LINES:
@@ -173,7 +176,7 @@ def _missing_events(run_dir: Path, manifest: Manifest) -> Iterator[Finding]:
         yield Finding(run_dir, path, "missing", lost)
     try:
         reaches = not manifest.metrics or reaches_step(path, manifest.step)
-    except StrangeFileError:
+    except (StrangeFileError, ForbiddenFileError):  # it is among the wrong entries
         return
     if not reaches and path.exists():
         yield Finding(run_dir, path, "damaged", f"it ends before step {manifest.step}, which was reported")

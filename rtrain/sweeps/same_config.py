@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -52,6 +53,8 @@ def check_same(trial: Trial, composed: Composed, record: SweepRecord) -> None:
     if trial.config_hash in {hash_of(composed, newer), composed.hash_without(newer)}:
         return
     lines = [] if told is None else _changes(trial, told, composed)
+    if not lines and (record.folder / trial.name / MANIFEST).exists():  # its hash is that of an earlier version
+        return
     raise ConfigError(
         f"{shown(record.folder)} contains this sweep with another config: trial {trial.name} would no longer be the "
         + "\n  ".join(["same.", *lines]),
@@ -100,12 +103,15 @@ def _may_change(key: str) -> bool:
 
 def _manifest_of(trial: Trial, record: SweepRecord) -> Manifest | None:
     """Return the manifest of a trial, or of another one that has a run."""
-    folders: list[Path] = [record.folder / one.name for one in (trial, *record.trials)]
+    folders = (record.folder / one.name for one in chain([trial], record.trials))
     return next((read_manifest(one) for one in folders if (one / MANIFEST).exists()), None)
 
 
 def _changes(trial: Trial, told: Manifest, composed: Composed) -> list[str]:
     """Return a line for each key that is no longer as in a run, other than those that vary, and those that may."""
-    varied = {word.lstrip("+").partition("=")[0] for word in trial.overrides}
-    found = changed_keys(told, composed).items()
-    return describe_changes({key: values for key, values in found if key not in varied and not _may_change(key)})
+    varied = [f".{word.lstrip('+').partition('=')[0].replace('/', '.')}." for word in trial.overrides]
+
+    def is_change(key: str) -> bool:
+        return not _may_change(key) and not any(one in f".{key}." for one in varied)
+
+    return describe_changes({key: values for key, values in changed_keys(told, composed).items() if is_change(key)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from rtrain.engine.crash import read_crash
 from rtrain.errors import (
     MOST_OF_TRACEBACK,
     CheckpointError,
+    ForbiddenFileError,
     RtrainError,
     TrainingError,
     first_line,
@@ -224,8 +225,10 @@ def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
     crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
     if crash is None:
         why = "it was killed (for example by the system, out of memory), or its machine went down"
+        saved: list[int] = []
         reported = next((event.step for event in newest_first(events_file(run_dir))), manifest.step)
-        saved = [read_record(one)["step"] for one in all_checkpoints(run_dir)[-1:]]
+        with suppress(ForbiddenFileError):
+            saved = [read_record(one)["step"] for one in all_checkpoints(run_dir)[-1:]]
         listed = [one.get("step", 0) for one in manifest.checkpoints]  # of a copy, they are not on this disk
         step = max([reported, *saved, *listed])
         return f"the process that trained this run ended without an error message after step {step}: {why}"

@@ -84,6 +84,7 @@ def test_what_float32_loses_is_named_with_a_key_that_the_source_has(load, tmp_pa
     (line,) = [one.getMessage() for one in caplog.records if "loses digits" in one.getMessage()]
     known = {one.name for one in fields(confs()[source])}
     named = re.findall(r"dataset\.(\w+)=(\w+)", line)
+    assert bool(named) == (source in ("csv", "parquet"))
     assert {key for key, _ in named} <= known
     if named:
         caplog.clear()

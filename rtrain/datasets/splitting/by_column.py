@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -156,7 +157,7 @@ def _by_column(train: Columns, keys: SplitKeys) -> dict[str, Columns]:
 def _times(values: pa.Array, what: str) -> np.ndarray:
     """Return a column of times as numbers that grow with them, (rows,); of dates, microseconds since 1970.
 
-    Whole numbers are int64, which keeps all digits, others float64.
+    Whole numbers are int64, which keeps all digits; others, and those beyond it, float64.
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -175,21 +176,14 @@ def _times(values: pa.Array, what: str) -> np.ndarray:
         if pa.types.is_timestamp(values.type):
             values = values.cast(pa.int64())
         if pa.types.is_integer(values.type) or (pa.types.is_decimal(values.type) and values.type.scale <= 0):
-            return np.asarray(_as_int64(values, what))
+            with suppress(pa.ArrowInvalid):
+                return np.asarray(values.cast(pa.int64()))
         return np.asarray(values.cast(pa.float64(), safe=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         message = f"{what} contains no times ({kind}): {str(error)[:120]}"
         raise DatasetError(
             message, "Times must be dates, numbers, or text such as 2024-12-31 or 2024-12-31 23:59:59."
         ) from error
-
-
-def _as_int64(values: pa.Array, what: str) -> pa.Array:
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        message = f"{what} contains whole numbers beyond 2^63, which can't be compared as times."
-        raise DatasetError(message, "Subtract a constant from them, or use a coarser unit.") from error
 
 
 def check_times(schemas: Iterable[tuple[str, pa.Schema]], keys: SplitKeys) -> None:

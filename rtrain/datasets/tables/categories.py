@@ -20,8 +20,8 @@ from rtrain.errors import DatasetError
 log = logging.getLogger(__name__)
 
 MAX_CATEGORIES = 100_000
-MAX_WHOLE = 2.0**53
-"""Whole numbers up to this are exact as float64."""
+MAX_WHOLE = 2.0**63
+"""Floats below it are int64 if they are whole."""
 MANY_ROWS = 100
 """Minimum number of rows before a category with nearly as many names is reported."""
 NUMBERS_SHARE = 0.9
@@ -144,14 +144,14 @@ def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
     """Return a column as text: 3 and 3.0 are both ``3``.
 
     Raises:
-        DatasetError: It holds fractions or floats without all digits, or is nested.
+        DatasetError: It holds fractions or floats beyond int64, or is nested.
     """
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     try:
         if pa.types.is_floating(values.type):
             if (pc.max(pc.abs(values)).as_py() or 0.0) > MAX_WHOLE:
-                message = f"{what} should be a category, but contains floats beyond 2^53, which keep only some digits."
+                message = f"{what} should be a category, but contains floats beyond 2^63."
                 raise DatasetError(message, "Store them as integers or text.")
             values = pa.compute.if_else(pa.compute.is_nan(values), None, values).cast(pa.int64())
         return values.cast(pa.string())

@@ -62,6 +62,7 @@ class Lock:
         """
         with suppress(OSError, ValueError):  # a full disk, or the lock was freed: the process ends all the same
             os.write(self._file.fileno(), f"ends {status}: {reason}\n".encode())
+            os.fsync(self._file.fileno())  # other machines read it, through a network file system
 
     def close(self) -> None:
         """Free it."""

@@ -98,9 +98,10 @@ def _stopped_by(end: Callable[[], tuple[str, str] | None], stop: StopRequest) ->
 
     def watch() -> None:
         while not over.wait(POLL_SECONDS):
-            if (found := end()) is not None:
-                stop.ask(*found)
-                return
+            with suppress(OSError, RtrainError):  # it is asked again
+                if (found := end()) is not None:
+                    stop.ask(*found)
+                    return
 
     thread = threading.Thread(target=watch, name="rtrain-sweep", daemon=True)
     thread.start()

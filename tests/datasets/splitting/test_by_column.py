@@ -509,9 +509,10 @@ STARTS = {"2^40": 2**40, "2^53": 2**53, "epoch in ns": 17 * 10**17, "2^60": 2**6
 @pytest.mark.parametrize("memory", ["resident", "stream"])
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("write", [write_csv, write_json, write_parquet])
-def test_times_that_differ_by_one_are_different(load, tmp_path, write, start, memory):
+def test_times_that_differ_little_are_different(load, tmp_path, write, start, memory):
     number = (np.arange(NUM_ROWS) * 37) % NUM_ROWS
-    times = [STARTS[start] + int(one) for one in number]
+    apart = 10**12 if STARTS[start] >= 2**63 else 1  # floats hold those beyond int64
+    times = [STARTS[start] + int(one) * apart for one in number]
     kind = pa.int64() if STARTS[start] < 2**62 else pa.uint64() if STARTS[start] < 2**64 else pa.decimal128(38, 0)
     columns = {"t": pa.array(times, kind), "x": number.astype(float), "y": number * 2.0}
     if write is write_json and kind == pa.decimal128(38, 0):
@@ -525,10 +526,6 @@ def test_times_that_differ_by_one_are_different(load, tmp_path, write, start, me
     source = {"write_csv": "csv", "write_json": "json", "write_parquet": "parquet"}[write.__name__]
     keys |= {"label": "y", "features": ["x"], "memory": memory}
     split = {"by_time": "t", "val": 0.1, "test": 0.2}
-    if STARTS[start] >= 2**63:
-        with pytest.raises(DatasetError, match=r"by_time 't' contains whole numbers beyond 2\^63"):
-            load(source, **keys, split=split)
-        return
     found = load(source, **keys, split=split)
     assert found.info.num_rows == {"train": 140, "val": 20, "test": 40}
     rows = [one for rows in found.splits["test"].own_rows(0, 1) for one in rows["x"][:, 0].tolist()]
