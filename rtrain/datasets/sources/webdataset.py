@@ -28,7 +28,7 @@ CHUNK_ROWS = 256
 MOST_ENDINGS = 10
 """So many endings of a row are listed in an error."""
 
-NEIGHBOURS = "The members of a row have to follow one another: tar --sort=name"
+NEIGHBOURS = "The files of a row have to be next to each other in the archive: make it with tar --sort=name"
 _WHOLE = re.compile(r"-?[0-9]+")
 _FRACTION = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|-?[0-9]+[eE][-+][0-9]+")
 """Numbers as programs write them; ``12e4`` is a name, of four hexadecimal digits say."""

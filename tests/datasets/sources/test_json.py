@@ -85,7 +85,7 @@ def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
         ('{"a": 1, "y": 2}\n{"a": "x", "y": 2}\n', "line 2 has 'a' as string, and a line before has it as number"),
         ("[1, 2]", "must be a table, not a list"),
         ('{"a": [1, 2], "y": [1]}', "'a' has 2 values, and 'y' has 1"),
-        ('{"a": {"0": 1, "1": 2}, "y": {"0": 1, "2": 2}}', "the objects 'a' and 'y' have other keys"),
+        ('{"a": {"0": 1, "1": 2}, "y": {"0": 1, "2": 2}}', "the columns 'a' and 'y' have different rows"),
         ('{"a": 1, "y": 2}\n{"a" 1, "y": 1}\n', r"line 2 is not a JSON object: .*delimiter \(column 6\)"),
         ('{"a": 1, "y": 2}\n{"a": 1, "y": 1\n', r"line 2 is not a JSON object: .*delimiter \(column 16\)"),
         ('[{"a": 1}', "Expecting"),

@@ -89,8 +89,8 @@ class StreamedDigits:
         if rounded is not None:
             row = self.first_row + self._begin + rounded[0] + 1
             raise DatasetError(
-                f"{self.file}: row {row} has {name}={rounded[1]}, but the column is read as floats, which have fewer "
-                "digits.",
+                f"{self.file}: row {row} has {name}={rounded[1]}, which a float64 can't hold, and the column is "
+                "read as floats.",
                 f"Keep them as text: 'dataset.dtypes={{{name}: string}}', or round them: "
                 f"'dataset.dtypes={{{name}: float64}}'",
             )

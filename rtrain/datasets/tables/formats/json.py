@@ -41,7 +41,7 @@ KINDS: Mapping[type, str] = {
     dict: "object",
 }
 """What Arrow calls the types of JSON."""
-COLUMNS = "An object of lists has a column in each list, all of them of the same length."
+COLUMNS = "An object of columns has a list for each of them, of the same length, or an object with the same keys."
 COMPRESSED_FACTOR = 6
 """How much larger a compressed text is guessed to be once unpacked."""
 
@@ -213,7 +213,7 @@ def _columns(found: Mapping[str, Any], file: Path) -> dict[str, list[Any]]:
     first, *others = found
     for name in others:
         if isinstance(found[name], Mapping) and found[name].keys() != found[first].keys():
-            raise DatasetError(f"{file}: the objects '{first}' and '{name}' have other keys, which are rows.", COLUMNS)
+            raise DatasetError(f"{file}: the columns '{first}' and '{name}' have different rows (keys).", COLUMNS)
         if len(found[name]) != len(found[first]):
             counts = f"'{first}' has {len(found[first])} values, and '{name}' has {len(found[name])}"
             raise DatasetError(f"{file}: {counts}.", COLUMNS)
