@@ -66,10 +66,14 @@ class LaunchedJob:
         words, run_dir = job_place()
         if self.sweeper is not None and self.sweeper[0] != os.getpid():
             leave_ctrl_c_to_parent()  # it ends what the launcher started, which would print a traceback
-        with stop_on_signals():  # the launcher's own processes would end by Ctrl-C, and with them those that still save
-            if self._end(run_dir.parent) is not None:
-                raise NotStartedError
-            self._train(words, run_dir)
+        try:
+            with stop_on_signals():  # the launcher's own processes would end by Ctrl-C, and with them those that save
+                if self._end(run_dir.parent) is not None:
+                    raise NotStartedError
+                self._train(words, run_dir)
+        finally:
+            if self._is_left(run_dir.parent):
+                os._exit(1)  # no process reads the result: to write it could block forever
 
     def _train(self, words: list[str], run_dir: Path) -> None:
         observer = SilentObserver()
@@ -87,8 +91,11 @@ class LaunchedJob:
         """Return the status and the reason with which the trial is to end now; None: it trains on."""
         if (asked := end_asked(sweep)) is not None:  # wherever the trial trains
             return asked
-        is_killed = self.sweeper is not None and is_abandoned(sweep, self.sweeper)
-        return (Status.INTERRUPTED, "the process of the sweep was killed") if is_killed else None
+        return (Status.INTERRUPTED, "the process of the sweep was killed") if self._is_left(sweep) else None
+
+    def _is_left(self, sweep: Path) -> bool:
+        """Return whether the process of the sweep was killed, on the machine of the trial."""
+        return self.sweeper is not None and is_abandoned(sweep, self.sweeper)
 
 
 @contextmanager
