@@ -143,7 +143,7 @@ class HydraLauncherExecutor:
         )
         self._waiting: dict[int, Plan] = {}
         self._launching: dict[int, Plan] = {}
-        """What the launcher has, until its results are known."""
+        """Trials that the launcher has, until their results are known."""
         self._before: dict[int, int | None] = {}
         """When the manifest of each was written before that."""
 
@@ -192,7 +192,7 @@ class HydraLauncherExecutor:
         """Do nothing: only a sweep as a whole is stopped, and the trials learn that from its lock."""
 
     def close(self) -> None:
-        """Tell how trials stand whose launcher was cut off: what it never started is planned as before."""
+        """Report the trials of a launcher that was cut off: those that it never started are planned as before."""
         for number, plan in self._launching.items():
             run_dir = plan.composed.run_dir
             if _written_at(run_dir) == self._before[number]:
