@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 20_000
 _SELECT = re.compile(
-    r"[\s(]*(select|with|values|table|show|exec|call|pragma|from|insert|update|delete|drop)\s", re.IGNORECASE
+    r"[\s(]*(select|with|values|table|show|exec|call|pragma|insert|update|delete|drop)\s", re.IGNORECASE
 )
-"""How statements begin, which are no names of tables: some databases refuse such a name."""
+"""How statements begin: some databases refuse them as the names of tables."""
 
 
 @dataclass(kw_only=True)

@@ -68,7 +68,7 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
 
 
 def _otherwise(name: str, dtype: str) -> str:
-    if dtype in TEXTS:  # bytes are no text, say, and no number either
+    if dtype in TEXTS:  # bytes that are not UTF-8, say, which can't be numbers either
         return f"leave out the column: 'dataset.drop=[{name}]'"
     return f"use another type: 'dataset.dtypes={{{name}: category}}'"
 
