@@ -42,7 +42,7 @@ def test_a_run_that_is_ending_is_only_waited_for(project, capsys, monkeypatch):
     with locked(folder) as lock:
         lock.note_end("preempted", "stopped by SIGTERM")
         monkeypatch.setattr("os.kill", lambda *_: pytest.fail("a signal was sent"))
-        monkeypatch.setattr("rtrain.history.running.stopping.wait_until_free", lambda _: lock.close())
+        monkeypatch.setattr("rtrain.runs.filesystem.lock.wait_until_free", lambda _: lock.close())
         assert run(["runs", "stop", "last", "--wait"]) == 0
     first, last = capsys.readouterr().out.splitlines()
     assert "has been asked to save and end already" in first
