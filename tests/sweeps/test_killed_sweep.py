@@ -297,7 +297,7 @@ def test_a_sweep_is_refused_while_another_process_trains_one_of_its_trials(tiny,
     said = capsys.readouterr()
     assert f"{unfinished['name']} is in use by process {os.getpid()} on " in said.err
     assert f"rtrain runs stop {folder / unfinished['name']}" in said.err
-    assert ("waiting for process" in said.out + said.err) == killed
+    assert "waiting for process" in said.out + said.err
     assert (folder / "sweep.json").read_text() == before
     with locked(folder / done["name"]):  # synced to a tracker, say: it is not trained again
         assert rtrain(again) == 0

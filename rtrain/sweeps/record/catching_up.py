@@ -25,7 +25,7 @@ from rtrain.sweeps.record.trial import Trial
 from rtrain.trainers.registry import recorded_packages
 
 PATIENCE_SECONDS = 30.0
-"""How long the processes of a sweep that was killed may take to end."""
+"""How long the processes may take to end that a sweep has left."""
 
 
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> dict[int, Mapping[str, Any]]:
@@ -70,7 +70,7 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
 
 
 def _check_free(record: SweepRecord, notice: Callable[[str], None]) -> None:
-    """Wait for the processes that a killed sweep has left: they end by themselves.
+    """Wait for the processes that a sweep has left: those of a cluster that was lost, say, end by themselves.
 
     Raises:
         RunInUseError: Another process, or one that does not end, trains a trial without a result.
@@ -78,9 +78,8 @@ def _check_free(record: SweepRecord, notice: Callable[[str], None]) -> None:
     folders = [record.folder / one.name for one in record.trials if one.status not in WITH_RESULT]
     for run_dir in filter(is_locked, folders):
         process = "another process" if (found := holder(run_dir)) is None else "process {} on {}".format(*found)
-        if record.was_killed:
-            notice(f"waiting for {process}, which still trains {run_dir.name}")
-        if not wait_until_free(run_dir, PATIENCE_SECONDS if record.was_killed else 0.0):
+        notice(f"waiting for {process}, which still trains {run_dir.name}")
+        if not wait_until_free(run_dir, PATIENCE_SECONDS):
             stop = shlex.join(["rtrain", "runs", "stop", shown(run_dir)])
             raise RunInUseError(
                 f"{shown(run_dir)} is in use by {process}.", f"Wait until it ends, or stop it. {to_try(stop)}"

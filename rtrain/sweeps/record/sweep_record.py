@@ -52,8 +52,6 @@ class SweepRecord:
         self.trials: list[Trial] = []
         self.goals: list[Objective] = []
         self.status: str = Status.RUNNING
-        self.was_killed = False
-        """The process that worked on it before did not come to its end."""
         self.by_ctrl_c = False
         """Ctrl-C has ended it, in this process."""
         self.is_copied = True
@@ -72,7 +70,6 @@ class SweepRecord:
 
     def _take_up(self, before: Mapping[str, Any]) -> None:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
-        self.was_killed = before["status"] == Status.RUNNING
         self.axes_before = [axis["key"].lstrip("+") for axis in before["axes"]]
         self.trials = [Trial.of(facts) for facts in before["trials"]]
         self.goals = [typed(Objective, goal) for goal in before["goals"]]
