@@ -26,6 +26,8 @@ from rtrain.process.variables import variables_set
 END_SECONDS = 60.0
 LOST_SECONDS = 5.0
 """How long the end of a cluster may take of which a process has ended: Ray may ask that one something for a minute."""
+WHY_LOST = "Ray's processes were killed, or ran out of memory."
+"""What the errors about a lost cluster say first."""
 LEFT = "rtrain-ray-left"
 """Name of the thread of a cluster that was closed before it answered."""
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rtrain.datasets.tables.casts import WHOLE
 from rtrain.datasets.tables.categories import (
     how_to_write_numbers,
     is_number,
@@ -31,8 +32,6 @@ MAX_INT64 = 2**63 - 1
 MAX_CLASSES = 100_000
 EXACT = 2.0**24
 """Up to it, a float32 that is whole is exactly that number."""
-WHOLE = 2.0**53
-"""Below it, a float64 that is whole is exactly that number."""
 MERGING = 1e-3
 """Part of the range of all targets by which neighbours in float32 may differ."""
 

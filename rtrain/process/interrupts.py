@@ -132,16 +132,35 @@ def telling_of_signals(request: StopRequest, tell: Callable[[str], None]) -> Ite
         request: Receives the signals.
         tell: Takes a line for the user.
     """
+
+    def look() -> bool:
+        if request.signal is None or time.monotonic() - request.received <= SLOW_SECONDS:
+            return False
+        if not request.ending and request.num_signals == 1:
+            tell(_confirmation(request.signal))
+        return True
+
+    with watching(look, LOOK_SECONDS, "rtrain-signals"):
+        yield
+
+
+@contextmanager
+def watching(look: Callable[[], bool], period_seconds: float, name: str) -> Iterator[None]:
+    """Call a function again and again in a thread while the block runs, until it returns True.
+
+    Args:
+        look: The function.
+        period_seconds: The time before each call.
+        name: Of the thread.
+    """
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(LOOK_SECONDS):
-            if request.signal is not None and time.monotonic() - request.received > SLOW_SECONDS:
-                if not request.ending and request.num_signals == 1:
-                    tell(_confirmation(request.signal))
+        while not over.wait(period_seconds):
+            if look():
                 return
 
-    thread = threading.Thread(target=watch, name="rtrain-signals", daemon=True)
+    thread = threading.Thread(target=watch, name=name, daemon=True)
     thread.start()
     try:
         yield

@@ -5,27 +5,22 @@ import os
 from pathlib import Path
 
 import pytest
+from checkpointed_runs import write_checkpointed_run
 
 from rtrain.cli.app import run as rtrain
 from rtrain.errors import ForbiddenFileError
-from rtrain.runs.checkpoints import all_checkpoints, checkpoint_dir, read_record, read_state, write_checkpoint
+from rtrain.runs.checkpoints import all_checkpoints, checkpoint_dir, read_record, read_state
 from rtrain.runs.filesystem.plain_files import forbidden
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.verify import check_whole, newest_whole, verify_run, without_record
 from rtrain.sweeps.record.sweep_record import read_sweep
-from rtrain.testing.workers import make_manifest
 from rtrain.trainers.trained import read_about
 
 
 @pytest.fixture
 def run_dir(tmp_path):
     """A run with two checkpoints, and a file of a sweep."""
-    records = []
-    for step in (1, 2):
-        target = checkpoint_dir(tmp_path, step=step, epoch=0)
-        write = lambda folder: (folder / "model").write_bytes(b"weights")  # noqa: E731
-        records.append(write_checkpoint(target, write, {"step": step, "epoch": 0, "metrics": {}, "score": None}))
-    make_manifest(checkpoints=records).write(tmp_path)
+    write_checkpointed_run(tmp_path)
     for name in ("sweep.json", "events.jsonl"):
         (tmp_path / name).touch()
     return tmp_path

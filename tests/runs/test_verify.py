@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from checkpointed_runs import write_checkpointed_run
 
 from rtrain.cli.app import run as rtrain
 from rtrain.errors import CheckpointError
@@ -18,12 +19,7 @@ from rtrain.testing.workers import make_manifest
 @pytest.fixture
 def run_dir(tmp_path):
     """A run with two checkpoints, as it should be."""
-    records = []
-    for step in (1, 2):
-        target = checkpoint_dir(tmp_path, step=step, epoch=0)
-        write = lambda folder: (folder / "model").write_bytes(b"weights")  # noqa: E731
-        records.append(write_checkpoint(target, write, {"step": step, "epoch": 0, "metrics": {}, "score": None}))
-    make_manifest(checkpoints=records).write(tmp_path)
+    write_checkpointed_run(tmp_path)
     (tmp_path / "events.jsonl").write_text('{"step":1,"epoch":0,"time":"2026-01-01T00:00:00+00:00","metrics":{}}\n')
     return tmp_path
 

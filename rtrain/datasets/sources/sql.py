@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK_ROWS = 20_000
-_SELECT = re.compile(
+_STATEMENT = re.compile(
     r"[\s(]*(select|with|values|table|show|exec|call|pragma|insert|update|delete|drop)\s", re.IGNORECASE
 )
 """How statements begin: some databases refuse them as the names of tables."""
@@ -153,7 +153,7 @@ def _statement(engine: Any, query: str) -> str:
     """Return the statement for a query, which is the user's own, as any SQL client takes it, or the name of a table."""
     import sqlalchemy
 
-    if _SELECT.match(query) is None and sqlalchemy.inspect(engine).has_table(query):
+    if _STATEMENT.match(query) is None and sqlalchemy.inspect(engine).has_table(query):
         return f"SELECT * FROM {engine.dialect.identifier_preparer.quote(query)}"
     return f"SELECT * FROM {query}" if len(query.split()) == 1 else query  # with its schema, say
 

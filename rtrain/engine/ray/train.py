@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rtrain.cluster.ray_cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
+from rtrain.cluster.ray_cluster import WHY_LOST, Cluster, is_alive, remove_placement_groups, worker_runtime_env
 from rtrain.cluster.scaling import ray_scaling_config, threads_per_worker
 from rtrain.engine.failures import FailureReason
 from rtrain.engine.ray.attempts import Attempts
@@ -118,7 +118,7 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
 def _record_loss(attempts: Attempts, cluster: Cluster) -> RuntimeError:
     """Record that the cluster was lost, and return what ends the run."""
     message = f"{cluster.lost or 'the machine of this process in the Ray cluster'} was lost"
-    hint = "Ray's processes were killed, or ran out of memory. Resume from the last checkpoint: rtrain resume RUN"
+    hint = f"{WHY_LOST} Resume from the last checkpoint: rtrain resume RUN"
     attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=message, hint=hint))
     return RuntimeError(message)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import Any
 from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, RtrainError, TrainingError
-from rtrain.process.interrupts import StopRequest, leave_ctrl_c_to_parent, stop_on_signals
+from rtrain.process.interrupts import StopRequest, leave_ctrl_c_to_parent, stop_on_signals, watching
 from rtrain.process.variables import arguments_hidden
 from rtrain.runs.filesystem.lock import end_asked, holder, is_abandoned
 from rtrain.runs.manifest import MANIFEST, read_manifest
@@ -101,22 +100,18 @@ class LaunchedJob:
 @contextmanager
 def _stopped_by(end: Callable[[], tuple[str, str] | None], stop: StopRequest) -> Iterator[None]:
     """Ask the trial of the block to end once ``end`` returns a status and a reason."""
-    over = threading.Event()
 
-    def watch() -> None:
-        while not over.wait(POLL_SECONDS):
-            with suppress(OSError, RtrainError):  # it is asked again
-                if (found := end()) is not None:
-                    stop.ask(*found)
-                    return
+    def look() -> bool:
+        try:
+            found = end()
+        except (OSError, RtrainError):  # it is asked again
+            return False
+        if found is not None:
+            stop.ask(*found)
+        return found is not None
 
-    thread = threading.Thread(target=watch, name="rtrain-sweep", daemon=True)
-    thread.start()
-    try:
+    with watching(look, POLL_SECONDS, "rtrain-sweep"):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 class HydraLauncherExecutor:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
+from rtrain.cluster.ray_cluster import WHY_LOST, Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
 from rtrain.cluster.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.config.composed import Composed
 from rtrain.config.trials import Plan
@@ -240,11 +240,8 @@ class RayExecutor:
         import ray
 
         if (lost := self._cluster.lost) is not None:
-            raise TrainingError(
-                f"{lost} was lost",
-                "Ray's processes were killed, or ran out of memory. The same command resumes the sweep, and its trials "
-                "from their checkpoints.",
-            )
+            how = "The same command resumes the sweep, and its trials from their checkpoints."
+            raise TrainingError(f"{lost} was lost", f"{WHY_LOST} {how}")
         if not self._cluster.answers:
             time.sleep(INTERVAL_SECONDS)
             return

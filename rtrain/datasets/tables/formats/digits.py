@@ -10,10 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rtrain.datasets.tables.casts import WHOLE
 from rtrain.errors import DatasetError
 
-WHOLE = 2.0**53
-"""Below it, a float64 that is whole is exactly that number."""
 AS_WRITTEN = pa.large_string()
 """Of a column of numbers that no type of number can hold; no reader guesses it by itself."""
 _DIGITS = r"^[+-]?\d+$"
