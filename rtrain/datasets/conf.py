@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar
@@ -246,9 +246,14 @@ CATEGORIES = Need(
 )
 
 
+def is_dropped(name: str, drop: Sequence[str]) -> bool:
+    """Return whether ``dataset.drop``, patterns of names, leaves out a column."""
+    return any(fnmatchcase(name, pattern) for pattern in drop)
+
+
 def _drops_some(conf: Any) -> bool:
     """Tell whether there are features to drop: those that are named, or all columns without other uses."""
-    return conf.features is None or any(fnmatchcase(name, one) for name in conf.features for one in conf.drop)
+    return conf.features is None or any(is_dropped(name, conf.drop) for name in conf.features)
 
 
 def _as_texts(value: Any) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.conf import is_dropped
 from rtrain.errors import DatasetError, first_line
 
 if TYPE_CHECKING:
@@ -41,13 +41,9 @@ def arrow_column(name: str, values: Any, where: str, drop: Sequence[str] = ()) -
     try:
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        if _is_dropped(name, drop):
+        if is_dropped(name, drop):
             return pa.nulls(len(values))
         raise _unreadable(name, values, where, error) from error
-
-
-def _is_dropped(name: str, drop: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in drop)
 
 
 def table_of_arrays(columns: Mapping[str, np.ndarray], where: str, drop: Sequence[str] = ()) -> pa.Table:
@@ -60,7 +56,7 @@ def table_of_arrays(columns: Mapping[str, np.ndarray], where: str, drop: Sequenc
 
     check_lengths(columns, where)
     for name, values in columns.items():
-        if values.ndim > 1 and not _is_dropped(name, drop):
+        if values.ndim > 1 and not is_dropped(name, drop):
             message = f"{where}: column '{name}' has the shape {values.shape}, and a column has one value for each row."
             raise DatasetError(message, "Return inputs of more dimensions as x: {x: ..., y: ...}")
     return pa.table({name: arrow_column(name, values, where, drop) for name, values in columns.items()})
@@ -95,7 +91,7 @@ def _as_array(name: str, values: Any, where: str, drop: Sequence[str]) -> np.nda
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        if _is_dropped(name, drop):
+        if is_dropped(name, drop):
             return np.empty(len(values), object)
         raise DatasetError(f"{where}: '{name}' can't be read as an array: {first_line(error)}") from error
     if not array.ndim:
@@ -145,8 +141,8 @@ def table_of_polars(frame: Any, where: str, drop: Sequence[str] = ()) -> pa.Tabl
 
     frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     unread = [name for name, kind in frame.schema.items() if kind == pl.Object]
-    frame = frame.with_columns(pl.lit(None).alias(name) for name in unread if _is_dropped(name, drop))
-    objects = [name for name in unread if not _is_dropped(name, drop)]
+    frame = frame.with_columns(pl.lit(None).alias(name) for name in unread if is_dropped(name, drop))
+    objects = [name for name in unread if not is_dropped(name, drop)]
     if objects:
         hint = f"Convert it to numbers or text, or leave it out: frame.drop({objects[0]!r})"
         raise DatasetError(f"{where}: column '{objects[0]}' contains Python objects, which can't be read.", hint)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all
 from rtrain.datasets.base import Columns
-from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.conf import ColumnsConf, is_dropped
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.splitting.by_column import SplitKeys
 from rtrain.datasets.tables.categories import codes_of, is_number, num_missing
@@ -275,7 +275,7 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
         if conf.features is None
         else conf.features
     )
-    features = [name for name in features if not any(fnmatchcase(name, pattern) for pattern in conf.drop)]
+    features = [name for name in features if not is_dropped(name, conf.drop)]
     check_columns(features, schema, where, "features")
     _check_categorical(conf, features, where)
     if conf.label in features:
