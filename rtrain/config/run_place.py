@@ -16,10 +16,8 @@ from rtrain.config.secrets.names import is_secret
 from rtrain.config.secrets.redact import variables_in
 from rtrain.config.secrets.urls import MASK
 from rtrain.errors import ConfigError
+from rtrain.runs.filesystem.files import RECORDS
 
-SWEEP = "sweep.json"
-RECORDS = ("manifest.json", SWEEP)
-"""Either tells that a folder is a run's, or a sweep's."""
 _MASKED_IN_URL = re.compile(r"[?&][\w-]+=\*\*\*(?![^&#])|://\*\*\*@")
 """Of a URL."""
 

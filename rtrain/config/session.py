@@ -37,6 +37,7 @@ from rtrain.config.targets.allow_list import allowed_by_project, use_project_roo
 from rtrain.config.targets.gate import Gate, leaves
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.errors import ConfigError, RtrainError, TargetError
+from rtrain.runs.filesystem.files import MANIFEST
 from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.signature import is_signed_by_this_account
@@ -387,4 +388,4 @@ def job_place() -> tuple[list[str], Path]:
 
 def _is_of_run(primary: Primary) -> bool:
     """Tell whether a config is the ``config.yaml`` that a run wrote."""
-    return not primary.builtin and (primary.path.parent / "manifest.json").exists()
+    return not primary.builtin and (primary.path.parent / MANIFEST).exists()

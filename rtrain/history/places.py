@@ -9,10 +9,10 @@ from pathlib import Path
 
 from rtrain.errors import ConfigError
 from rtrain.runs.events import EVENTS
+from rtrain.runs.filesystem.files import SWEEP
 from rtrain.runs.labels import LABELS
 from rtrain.runs.manifest import MANIFEST
 
-SWEEP = "sweep.json"
 DEFAULT_FOLDERS = ("runs", "multirun")
 CONFIG_FOLDERS = (".", "configs", "config", "conf")
 MOST_CONFIGS = 200

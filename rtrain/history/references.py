@@ -18,9 +18,9 @@ from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.history.choosing import Goal, best_rows, find_goal, no_rows
 from rtrain.history.index import list_rows
-from rtrain.history.places import SWEEP
 from rtrain.history.query.quantities import time_text
 from rtrain.history.rows import Row
+from rtrain.runs.filesystem.files import SWEEP
 from rtrain.runs.manifest import MANIFEST, newest_run
 from rtrain.storage.stores import is_url
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
-from rtrain.history.places import SWEEP, default_folders, find_places
+from rtrain.history.places import default_folders, find_places
 from rtrain.history.rows import Row
 from rtrain.runs.checkpoints import base_folders, checkpoints_dir, remove_checkpoint
 from rtrain.runs.events import EVENTS
-from rtrain.runs.filesystem.files import named_errors
+from rtrain.runs.filesystem.files import SWEEP, named_errors
 from rtrain.runs.filesystem.leftovers import leftovers
 from rtrain.runs.filesystem.lock import is_locked, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.errors import RtrainError
-from rtrain.history.places import SWEEP, Place
+from rtrain.history.places import Place
+from rtrain.runs.filesystem.files import SWEEP
 from rtrain.runs.filesystem.plain_files import read_json
 from rtrain.runs.labels import Labels, read_labels
 from rtrain.runs.manifest import MANIFEST, SCHEMA_VERSION, check_kinds, manifest_of, what_is_wrong

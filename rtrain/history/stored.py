@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from rtrain.errors import ConfigError
-from rtrain.history.places import SWEEP, Place
+from rtrain.history.places import Place
 from rtrain.history.rows import Row, facts_of, read_facts
-from rtrain.runs.filesystem.files import private_files
+from rtrain.runs.filesystem.files import SWEEP, private_files
 from rtrain.runs.filesystem.plain_files import parse_json
 from rtrain.runs.labels import LABELS, Labels
 from rtrain.runs.status import Status

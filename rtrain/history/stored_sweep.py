@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from rtrain.history.places import SWEEP
-from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import SWEEP, to_json, write_atomic
 from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.status import Status
 from rtrain.storage.access import patiently

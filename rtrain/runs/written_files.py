@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from rtrain.runs.filesystem.files import RECORDS
 from rtrain.runs.filesystem.open_files import file_id, written_by_others
-from rtrain.runs.manifest import MANIFEST
 from rtrain.text.enumeration import few
 
 MAX_LOOKED_AT = 5_000
@@ -28,7 +28,7 @@ COPIES = "written"
 """The folder of a run directory with the copies."""
 MAX_SHOWN = 6
 NOT_WRITTEN_BY_LOOPS = frozenset({"__pycache__", "node_modules", "venv", "site-packages"})
-OF_RUNS = (MANIFEST, "sweep.json", "pyvenv.cfg")
+OF_RUNS = (*RECORDS, "pyvenv.cfg")
 """Files by which folders are known that a loop does not write: runs, sweeps and virtual environments."""
 SOURCES = frozenset({".py", ".pyi", ".pyx", ".ipynb", ".sh"})
 """Ends the names of files of code: one that changes while a loop runs is edited. A loop may write new ones."""

@@ -19,14 +19,14 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.errors import CheckpointError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, best_record, record_of
 from rtrain.runs.events import EVENTS
-from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
+from rtrain.runs.filesystem.files import RECORDS, private_files, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name
 from rtrain.runs.manifest import MANIFEST, manifest_of
 from rtrain.storage.access import patiently
 from rtrain.storage.events_copy import join_parts
 from rtrain.storage.folders import Folder, chunks_of, open_folder, read_json
 from rtrain.storage.mirror import INTERVAL_SECONDS
-from rtrain.storage.misnamed import RECORDS, no_run_at, numbered_trial
+from rtrain.storage.misnamed import no_run_at, numbered_trial
 from rtrain.storage.run_copy import DAMAGED
 from rtrain.storage.stores import errors_named
 

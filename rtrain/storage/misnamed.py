@@ -8,13 +8,11 @@ from functools import partial
 
 from rtrain.config.did_you_mean import did_you_mean, to_try
 from rtrain.errors import ConfigError
-from rtrain.runs.manifest import MANIFEST
+from rtrain.runs.filesystem.files import RECORDS
 from rtrain.storage.access import patiently
 from rtrain.storage.folders import Folder, open_folder
 from rtrain.storage.stores import shown_url
 
-RECORDS = (MANIFEST, "sweep.json")
-"""Files that a run and a sweep have."""
 MOST_ABOVE = 3
 """Folders between a file of a checkpoint and its run."""
 

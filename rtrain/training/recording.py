@@ -16,7 +16,6 @@ from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.files.locations import shown
 from rtrain.config.run_conf import RunConf
-from rtrain.config.run_place import SWEEP
 from rtrain.config.schema import ScalingConf
 from rtrain.config.secrets.masked_lines import masked_diff
 from rtrain.config.secrets.redact import Redactor
@@ -36,7 +35,7 @@ from rtrain.process.interrupts import AT_ONCE, StopRequest, is_by_signal
 from rtrain.runs.checkpoints import RECORD_NAME, Retention, all_checkpoints, read_record
 from rtrain.runs.events import events_file, newest_first
 from rtrain.runs.facts import GitState, describe_host, installed_versions, num_cores, read_git
-from rtrain.runs.filesystem.files import named_errors
+from rtrain.runs.filesystem.files import SWEEP, named_errors
 from rtrain.runs.filesystem.lock import Lock, locked
 from rtrain.runs.filesystem.plain_files import check_run_dir
 from rtrain.runs.logs import OutputLines

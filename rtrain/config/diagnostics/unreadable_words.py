@@ -22,6 +22,7 @@ from rtrain.config.files.data_files import words_for
 from rtrain.config.files.locations import find_primary
 from rtrain.config.secrets.masked import mask_word
 from rtrain.errors import ConfigError
+from rtrain.runs.filesystem.files import MANIFEST
 
 _SIGNS = re.compile(r"[^\w.@/\-:$]")
 _OTHER_DOTS = re.compile(r"[:\[\]]+")
@@ -156,7 +157,7 @@ class UnreadableWords:
         request = self._wrong_keys.request
         others = [mask_word(one) for one in request.overrides if one != word]
         first = request.command[: -len(request.overrides)]
-        is_run = bool(request.typed) and (Path(word) / "manifest.json").exists()
+        is_run = bool(request.typed) and (Path(word) / MANIFEST).exists()
         both = [first, [*first[:-1], word] if is_run else ["rtrain", "fit", word]]
         attempt = " && ".join(shlex.join([*one, *others]) for one in both)
         kind = "run" if is_run else "config"

@@ -15,6 +15,7 @@ from rtrain.config.files.home import expanded
 from rtrain.config.files.no_config import hint_for
 from rtrain.config.value_types.names import as_name
 from rtrain.errors import ConfigError
+from rtrain.runs.filesystem.files import SWEEP
 from rtrain.text.enumeration import few
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
@@ -176,7 +177,7 @@ def _readable(config: str, path: Path, overrides: Sequence[str] = ()) -> Path:
     if path.is_dir():
         own = path / f"{CONFIG}.yaml"
         if not own.is_file():
-            is_sweep = (path / "sweep.json").is_file()
+            is_sweep = (path / SWEEP).is_file()
             hint = f"  it is a sweep\n  {_to_type('rtrain', 'resume', config)}" if is_sweep else _listing(path)
             raise ConfigError(f"{config} is a folder without a config.yaml.", hint)
         path = own

@@ -14,7 +14,7 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError
 from rtrain.history.index import read_row
-from rtrain.history.places import SWEEP
+from rtrain.runs.filesystem.files import SWEEP
 from rtrain.runs.filesystem.lock import end_asked, holder, is_locked
 from rtrain.runs.manifest import MANIFEST
 from rtrain.runs.status import Status

@@ -19,8 +19,9 @@ from rtrain.errors import RtrainError, RunDirError, StrangeFileError
 from rtrain.runs.filesystem.plain_files import open_inside
 
 BLOCK_BYTES = 1 << 20
-MANIFEST = "manifest.json"
-"""In a run directory: what makes it one."""
+MANIFEST, SWEEP = "manifest.json", "sweep.json"
+"""What makes a folder a run directory, or the folder of a sweep."""
+RECORDS = (MANIFEST, SWEEP)
 NUM_TRIES, RETRY_SECONDS = 5, 0.05
 """How often a write begins where its folder is moved or deleted meanwhile, and the time in between."""
 Written = TypeVar("Written")

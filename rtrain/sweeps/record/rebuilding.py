@@ -12,11 +12,12 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Trials
 from rtrain.errors import DamagedSweepError, RtrainError
+from rtrain.runs.filesystem.files import SWEEP
 from rtrain.runs.manifest import MANIFEST, Manifest, read_manifest
 from rtrain.runs.status import Status
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.planning import Planner
-from rtrain.sweeps.record.sweep_record import FILE_NAME, SweepRecord
+from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
 
 _NAME = re.compile(r"(\d{3,})-[0-9a-f]{8}")
@@ -41,11 +42,11 @@ def opened_record(
         runs = _runs(folder)
         _enroll(record, runs, trials, search)
         taken = [one for one in record.trials if _take_over(one, runs)]
-        shutil.copyfile(folder / FILE_NAME, folder / f".damaged-{FILE_NAME}")
+        shutil.copyfile(folder / SWEEP, folder / f".damaged-{SWEEP}")
         record.axes_before = [axis.name for axis in trials.axes]
         notice(
             f"{error.message} It is rebuilt from the runs of {len(taken)} trials; the old file was renamed to "
-            f".damaged-{FILE_NAME}"
+            f".damaged-{SWEEP}"
         )
         return record
 

@@ -14,7 +14,7 @@ from rtrain.config.files.locations import shown
 from rtrain.config.run_conf import RunConf
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
-from rtrain.runs.filesystem.files import private_files, to_json, write_atomic
+from rtrain.runs.filesystem.files import SWEEP, private_files, to_json, write_atomic
 from rtrain.runs.filesystem.lock import locked
 from rtrain.runs.labels import LABELS
 from rtrain.runs.signature import is_signed_by_this_account, not_trusted
@@ -25,10 +25,10 @@ from rtrain.storage.folders import Folder, open_folder, read, read_json
 from rtrain.storage.mirror import CopyState, Mirror, store_of, upload_run
 from rtrain.storage.small_files import SmallFiles
 from rtrain.storage.stores import errors_named
-from rtrain.sweeps.record.sweep_record import BEST, FILE_NAME, SweepRecord, is_sweep, load_record, point_to
+from rtrain.sweeps.record.sweep_record import BEST, SweepRecord, is_sweep, load_record, point_to
 from rtrain.training.local_copy import bring, root_of
 
-FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", LABELS, FILE_NAME)
+FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", LABELS, SWEEP)
 """The one that makes a folder a sweep comes last."""
 Notice = Callable[[str], None]
 
@@ -111,7 +111,7 @@ def copy_here(url: str, into: Path | None, notice: Notice) -> Path | None:
 def _record(home: Folder) -> dict[str, Any] | None:
     """Return what the ``sweep.json`` of a store says; None if there is none."""
     try:
-        return patiently(partial(read_json, home, FILE_NAME))
+        return patiently(partial(read_json, home, SWEEP))
     except FileNotFoundError:
         return None
 
@@ -138,7 +138,7 @@ def _bring_own(home: Folder, record: dict[str, Any], folder: Path) -> None:
     for name in FILES[:-1]:
         with suppress(FileNotFoundError):
             write_atomic(folder / name, patiently(partial(read, home, name)).decode())
-    write_atomic(folder / FILE_NAME, to_json(record) + "\n")
+    write_atomic(folder / SWEEP, to_json(record) + "\n")
 
 
 def upload_sweep(folder: Path, storage: str | None, notice: Notice, key: str = "run.storage") -> tuple[str, CopyState]:

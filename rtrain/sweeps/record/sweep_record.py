@@ -20,14 +20,13 @@ from rtrain.config.files.locations import shown
 from rtrain.errors import ConfigError, DamagedSweepError, ForbiddenFileError, StrangeFileError
 from rtrain.run_lines import Limits
 from rtrain.runs.checkpoints import best_record
-from rtrain.runs.filesystem.files import to_json, write_atomic
+from rtrain.runs.filesystem.files import SWEEP, to_json, write_atomic
 from rtrain.runs.filesystem.plain_files import is_plain_name, read_json
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.status import Status
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.trial import Trial, typed
 
-FILE_NAME = "sweep.json"
 BEST = "best"
 """A link to the run of the best trial."""
 SCHEMA_VERSION = 1
@@ -64,8 +63,8 @@ class SweepRecord:
         self._lock = threading.Lock()
         self._later: threading.Timer | None = None
         """Writes what has changed since the file was last written."""
-        if not begins and (folder / FILE_NAME).exists():
-            with _whole(folder / FILE_NAME):
+        if not begins and (folder / SWEEP).exists():
+            with _whole(folder / SWEEP):
                 self._take_up(read_sweep(folder))
 
     def _take_up(self, before: Mapping[str, Any]) -> None:
@@ -128,7 +127,7 @@ class SweepRecord:
             if self._later is not None:
                 self._later.cancel()
                 self._later = None
-            write_atomic(self.folder / FILE_NAME, to_json(self._data()) + "\n")
+            write_atomic(self.folder / SWEEP, to_json(self._data()) + "\n")
             self._written = time.monotonic()
 
     def _write_in(self, seconds: float) -> None:
@@ -185,7 +184,7 @@ def load_record(folder: Path) -> SweepRecord:
         ConfigError: There is none.
     """
     record = SweepRecord(folder, {})
-    with _whole(folder / FILE_NAME):
+    with _whole(folder / SWEEP):
         record.status = str(read_sweep(folder)["status"])
     return record
 
@@ -209,9 +208,9 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     Raises:
         ConfigError: There is none, it is of another version, or a trial's name leads out of the folder.
     """
-    path = folder / FILE_NAME
+    path = folder / SWEEP
     try:
-        data: dict[str, Any] = read_json(folder, FILE_NAME)
+        data: dict[str, Any] = read_json(folder, SWEEP)
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(
             f"{shown(folder)} is not a sweep: there is no {shown(path)}.", _sweeps_nearby(folder)
@@ -235,14 +234,14 @@ def read_sweep(folder: Path) -> dict[str, Any]:
 def _sweeps_nearby(folder: Path) -> str:
     found = [folder.parent] if is_sweep(folder.parent) else []
     for place in (folder, folder.parent.parent):  # sweeps are siblings of the folder that holds a run
-        newest_first = sorted(place.glob(f"*/{FILE_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        newest_first = sorted(place.glob(f"*/{SWEEP}"), key=lambda path: path.stat().st_mtime, reverse=True)
         found = found or [path.parent for path in newest_first[:MOST_NEARBY]]
     return did_you_mean(*found) if found else "To list runs and sweeps: rtrain runs ls"
 
 
 def is_sweep(folder: Path) -> bool:
     """Tell whether the folder is that of a sweep."""
-    return os.path.lexists(folder / FILE_NAME)
+    return os.path.lexists(folder / SWEEP)
 
 
 def pareto_front(trials: Sequence[Trial], goals: Sequence[Objective]) -> list[Trial]:

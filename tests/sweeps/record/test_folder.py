@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from rtrain.errors import RunInUseError
+from rtrain.runs.filesystem.files import SWEEP as RECORD
 from rtrain.runs.filesystem.lock import LOCK, locked
 from rtrain.sweeps.record.folder import opened
-from rtrain.sweeps.record.sweep_record import FILE_NAME as RECORD
 
 
 def test_whoever_is_refused_leaves_the_folder_to_the_other(tmp_path):
