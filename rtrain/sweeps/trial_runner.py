@@ -11,7 +11,7 @@ from typing import Any
 
 from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.composed import Composed
-from rtrain.config.targets.allow_list import project_forgotten, use_project_root
+from rtrain.config.targets.allow_list import project_state_forgotten
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
 from rtrain.engine.ray.worker_group import Group
@@ -126,8 +126,7 @@ class PausingObserver:
 @contextmanager
 def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
     """Leave nothing of a trial behind for the next one."""
-    with project_forgotten(), private_files(private):
-        use_project_root(project_root)
+    with project_state_forgotten(project_root), private_files(private):
         yield
 
 

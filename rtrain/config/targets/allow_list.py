@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -67,9 +69,39 @@ def project_forgotten() -> Iterator[None]:
     finally:
         roots = [root for root in project_roots() if str(root) not in paths]
         sys.path[:] = paths
-        for name in set(sys.modules) - modules:
-            if any(_is_own(place, root) for place in _places(sys.modules.get(name)) for root in roots):
+        for name in project_modules(roots).keys() - modules:
+            del sys.modules[name]
+
+
+@contextmanager
+def project_state_forgotten(root: str | Path) -> Iterator[None]:
+    """Use a project in the block, and forget what its modules hold afterwards: the next import runs them again."""
+    with project_forgotten():
+        use_project_root(root)
+        try:
+            yield
+        finally:
+            for name in project_modules([Path(root)]):
                 del sys.modules[name]
+
+
+def project_modules(roots: Sequence[Path]) -> dict[str, ModuleType]:
+    """Return what this process has imported from project folders, without rtrain and its plugins, which stay loaded."""
+    tops = {name.partition(".")[0] for name in sys.modules} - _plugin_packages()
+    own = {
+        top
+        for top in tops
+        if not is_framework(top)
+        and any(_is_own(place, root) for place in _places(sys.modules.get(top)) for root in roots)
+    }
+    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] in own}
+
+
+@cache
+def _plugin_packages() -> frozenset[str]:
+    found = metadata.entry_points()
+    groups = [group for group in found.groups if group.startswith("rtrain.")]
+    return frozenset(re.split("[.:]", one.value)[0] for group in groups for one in found.select(group=group))
 
 
 def _places(module: ModuleType | None) -> list[Path]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.targets.allow_list import project_forgotten, use_project_root
+from rtrain.config.targets.allow_list import project_state_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.engine.crash import crash_log
 from rtrain.engine.log_capture import copied_output, library_news_unshown
@@ -63,8 +63,10 @@ def train_in_turn(config: dict[str, Any]) -> None:
     task_queue, done = config["task_queue"], 0
     while True:
         number = _next_number(task_queue, done)
-        with project_forgotten(), kept_random_numbers():
-            train_on_worker(ray.get(task_queue.task.remote()), stays=True)
+        run = ray.get(task_queue.task.remote())
+        with project_state_forgotten(run["job"].project_root), kept_random_numbers():
+            train_on_worker(run, stays=True)
+        del run
         gc.collect()
         done = number
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
+from rtrain.config.targets.allow_list import project_modules, project_roots
 from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
 from rtrain.process.interrupts import StopRequest
@@ -65,6 +67,7 @@ class SequentialExecutor:
         self._hearer, self._data, self._sweep = hearer, data, stop
         self._next: tuple[int, Plan] | None = None
         self._stop = TrialStop(stop)
+        self._imported = project_modules(project_roots())
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Take the trial as the next one."""
@@ -96,4 +99,5 @@ class SequentialExecutor:
         self._stop.ask(status, reason)
 
     def close(self) -> None:
-        """Nothing is left when ``wait`` returns."""
+        """Give the process back the modules that it had: objects of their classes may have stayed."""
+        sys.modules.update(self._imported)

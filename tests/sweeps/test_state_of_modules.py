@@ -1,0 +1,66 @@
+"""What a trial leaves in modules of the project is not there for the next one, wherever they hold it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from rtrain.cli.app import run as command
+
+LOOP = """import ray.train
+{before}
+def main(config):
+    {inside}
+    seen.append(1)
+    ray.train.report({{"loss": len(seen)}})
+"""
+PLACES = {
+    "of the loop": {"loop.py": LOOP.format(before="seen = []", inside="pass")},
+    "that it imports": {"kept.py": "seen = []", "loop.py": LOOP.format(before="from kept import seen", inside="pass")},
+    "imported in a call": {"kept.py": "seen = []", "loop.py": LOOP.format(before="", inside="from kept import seen")},
+    "of a folder": {
+        "parts/kept.py": "seen = []",
+        "loop.py": LOOP.format(before="", inside="from parts.kept import seen"),
+    },
+}
+CONFIG = """
+trainer: {type: torch, train_loop: "loop:main", train_loop_config: {a: 1}}
+sweep: {name: trials, metric: loss, mode: min, params: {trainer.train_loop_config.a: [1, 2, 3]}}
+"""
+
+
+@pytest.fixture(params=PLACES)
+def project(request, tmp_path, monkeypatch):
+    """Work in a project with a loop that adds to a list of a module and reports its length."""
+    monkeypatch.chdir(tmp_path)
+    Path("pyproject.toml").write_text("")
+    Path("loop.yaml").write_text(CONFIG)
+    for name, text in PLACES[request.param].items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words", [["num_workers=0"], pytest.param(["num_workers=1", "sweep.max_concurrent=1"], marks=pytest.mark.slow)]
+)
+def test_each_trial_finds_the_modules_as_a_run_alone_would(project, words):
+    assert command(["fit", "loop.yaml", "--multirun", *words]) == 0
+    trials = json.loads(Path("runs/trials/sweep.json").read_text())["trials"]
+    assert [one["values"] for one in trials] == [[1], [1], [1]]
+
+
+def test_whoever_had_a_module_before_the_sweep_has_it_afterwards(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("pyproject.toml").write_text("")
+    Path("loop.yaml").write_text(CONFIG)
+    Path("loop.py").write_text(PLACES["of the loop"]["loop.py"])
+    loop = import_module("loop")
+    assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 0
+    assert sys.modules["loop"] is loop
+    del sys.modules["loop"]
