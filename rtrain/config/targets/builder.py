@@ -14,7 +14,7 @@ from typing import Any
 
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import LONG, closest, did_you_mean, plain
-from rtrain.config.targets.allow_list import SPECIAL, is_allowed, is_framework, modules_with, targets_in
+from rtrain.config.targets.allow_list import SPECIAL, is_allowed, is_framework, modules_with, project_roots, targets_in
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import (
     check_complete,
@@ -208,7 +208,7 @@ class Builder:
         if not self.allows(dotted, roots):
             top = dotted.partition(".")[0]
             problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
-            raise TargetError(where, problem, _allow_hint(dotted))
+            raise TargetError(where, problem, _place_hint(path, top, roots) or _allow_hint(dotted))
         if not self.trusted and not is_harmless(dotted):
             problem = (
                 f"{path} is not on the list of models and layers that only compute, and another account wrote this"
@@ -261,6 +261,17 @@ def _refuse_serialized(node: Any, where: str) -> None:
     elif isinstance(node, list | tuple):
         for index, value in enumerate(node):
             _refuse_serialized(value, f"{where}.{index}")
+
+
+def _place_hint(path: str, top: str, roots: Sequence[Path] | None) -> str | None:
+    """Return how to name a module of the current folder, if that is a folder of the project and not its own."""
+    here = Path.cwd().resolve()
+    for root in project_roots() if roots is None else roots:
+        if here != root and here.is_relative_to(root) and (here / f"{top}.py").is_file():
+            inner = here.relative_to(root).parts
+            name = f"its name is {'.'.join(inner)}.{path}, or " if all(one.isidentifier() for one in inner) else ""
+            return f"  the project is {root}: {name}put an empty pyproject.toml next to {top}.py"
+    return None
 
 
 def _allow_hint(path: str) -> str | None:

@@ -86,3 +86,19 @@ def test_the_state_of_a_project_is_forgotten_however_it_is_on_the_path(projects,
 
 def test_rtrain_stays_loaded_where_it_lies_in_the_project():
     assert not [name for name in project_modules([Path(rtrain.__file__).parents[1]]) if name.startswith("rtrain")]
+
+
+@pytest.mark.parametrize(
+    ("folder", "hint"),
+    [
+        ("vae", r"the project is \S+: its name is vae\.nets:Net, or put an empty pyproject\.toml next to nets\.py"),
+        ("time-series", r"the project is \S+: put an empty pyproject\.toml next to nets\.py"),
+    ],
+)
+def test_a_module_in_a_folder_of_the_project_is_told_by_its_name(tmp_path, monkeypatch, folder, hint):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "nets.py").write_text("")
+    monkeypatch.chdir(tmp_path / folder)
+    with project_forgotten(), pytest.raises(ConfigError) as caught:
+        built(tmp_path, "nets:Net")
+    assert re.search(hint, caught.value.hint)
