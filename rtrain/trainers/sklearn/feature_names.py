@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from rtrain.config.did_you_mean import nearest_or_all
@@ -16,28 +17,51 @@ BY_COLUMN = ("monotonic_cst", "categorical_features")
 
 
 def take_feature_names(estimator: Any, info: DatasetInfo) -> None:
-    """Give the estimator, and each part of it, the numbers of the columns that its arguments name.
+    """Give the estimator, and each part that gets the data's columns, the numbers of those that its arguments name.
 
-    Parts of a pipeline are left alone: they get columns that the steps before them have made.
+    Other parts are left alone: a step of a pipeline gets what the one before has made, a part of a ColumnTransformer
+    the columns chosen for it.
 
     Raises:
         ConfigError: The data has no such column; names the argument.
     """
-    if not isinstance(estimator, Pipeline):
-        estimator.set_params(**dict(_numbered(estimator, info)))
+    estimator.set_params(**dict(_numbered(estimator, info)))
 
 
 def _numbered(estimator: Any, info: DatasetInfo) -> Iterator[tuple[str, Any]]:
-    arguments = estimator.get_params(deep=True)
-    in_pipelines = tuple(f"{key}__" for key, value in arguments.items() if isinstance(value, Pipeline))
-    for key, value in arguments.items():
-        if key.rpartition("__")[2] not in BY_COLUMN or key.startswith(in_pipelines):
+    parts = {"": estimator, **estimator.get_params(deep=True)}
+    others = tuple(_with_other_columns(parts))
+    for key, value in parts.items():
+        if f"{key}__".startswith(others):
             continue
-        if isinstance(value, Mapping):
+        if isinstance(value, ColumnTransformer):
+            where = f"{key}__transformers".removeprefix("__")
+            yield where, [(name, part, _places(columns, where, info)) for name, part, columns in value.transformers]
+        elif key.rpartition("__")[2] not in BY_COLUMN:
+            continue
+        elif isinstance(value, Mapping):
             signs = {_place(name, key, info): sign for name, sign in value.items()}
             yield key, [signs.get(place, 0) for place in range(len(info.feature_names))]
-        elif isinstance(value, list | tuple) and any(isinstance(one, str) for one in value):
-            yield key, [_place(name, key, info) for name in value]
+        elif isinstance(value, list | tuple):
+            yield key, _places(value, key, info)
+
+
+def _with_other_columns(parts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how the keys of parts begin that get other columns than those of the data."""
+    for key, part in parts.items():
+        inner: list[str] = []
+        if isinstance(part, Pipeline):
+            inner = [name for name, _ in part.steps[1:]]
+        elif isinstance(part, ColumnTransformer):
+            inner = [*(name for name, *_ in part.transformers), "remainder"]
+        yield from (f"{key}__{name}__".removeprefix("__") for name in inner)
+
+
+def _places(columns: Any, where: str, info: DatasetInfo) -> Any:
+    """Return columns, one or several, with the number of each that is given by its name."""
+    if isinstance(columns, list | tuple):
+        return [_places(one, where, info) for one in columns]
+    return _place(columns, where, info) if isinstance(columns, str) else columns
 
 
 def _place(name: Any, where: str, info: DatasetInfo) -> int:
