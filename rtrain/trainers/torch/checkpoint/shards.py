@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch import distributed as dist
 from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
@@ -96,7 +98,7 @@ def load(state: TrainState, folder: Path, device: torch.device) -> None:
         CheckpointError: Tensors are missing, or belong to another model.
     """
     wanted, there = model_tensors(state.model), _stored(folder)
-    _check_names(wanted, there, folder)
+    _check_names(wanted, _shapes(there), folder)
     parameters = dict(state.model.named_parameters())
     moments = {
         name: _room_for(facts, parameters[_owner(name)], device)
@@ -155,8 +157,24 @@ def load_weights(model: nn.Module, folder: Path, *, alone: bool = False) -> None
         CheckpointError: Weights are missing, or belong to another model.
     """
     wanted = model_tensors(model)
-    _check_names(wanted, _stored(folder), folder)
+    _check_names(wanted, _shapes(_stored(folder)), folder)
     _read(wanted, folder, alone=alone)
+
+
+def take_parts(model: nn.Module, path: Path) -> None:
+    """Fill a sharded model with its parts of the whole weights in a file; every rank calls it.
+
+    Raises:
+        CheckpointError: The file can't be read, or holds the weights of another model.
+    """
+    try:
+        whole = load_file(str(path))
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} can't be read: {error}") from error
+    wanted = model_tensors(model)
+    _check_names(wanted, {MODEL + name: tensor.shape for name, tensor in whole.items()}, path)
+    options = StateDictOptions(full_state_dict=True, strict=False)  # a weight with two names comes once
+    set_model_state_dict(model, dict(whole), options=options)
 
 
 def consolidate(folder: Path, out: Path) -> None:
@@ -208,15 +226,17 @@ def _stored(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _check_names(wanted: dict[str, Tensor], there: dict[str, Any], folder: Path) -> None:
+def _shapes(stored: dict[str, Any]) -> dict[str, torch.Size]:
+    return {name: facts.size for name, facts in stored.items()}
+
+
+def _check_names(wanted: dict[str, Tensor], there: dict[str, torch.Size], path: Path) -> None:
     stored = {name for name in there if name.startswith(MODEL)}
     differing = sorted(stored ^ wanted.keys())
-    differing += [
-        name for name in sorted(stored & wanted.keys()) if tuple(there[name].size) != tuple(wanted[name].shape)
-    ]
+    differing += [name for name in sorted(stored & wanted.keys()) if tuple(there[name]) != tuple(wanted[name].shape)]
     if differing:
         some = ", ".join(name.removeprefix(MODEL) for name in differing[:5])
-        raise CheckpointError(f"{folder} does not contain the weights of this model: {some} differ.")
+        raise CheckpointError(f"{path} does not contain the weights of this model: {some} differ.")
 
 
 def _read(tensors: dict[str, Tensor], folder: Path, *, alone: bool = False) -> None:

@@ -110,9 +110,15 @@ class TrainState:
         Raises:
             CheckpointError: They are not there, or belong to another model.
         """
-        path = next((folder / name for name in (AVERAGED, WEIGHTS) if (folder / name).exists()), folder / WEIGHTS)
+        path = whole_weights(folder)
         for model in [self.model] if self.ema is None else [self.model, self.ema.module]:
-            load_weights(model, path, ranks.device)
+            if path is None:
+                # Half a second of imports, for sharded checkpoints only.
+                from rtrain.trainers.torch.checkpoint.shards import load_weights as load_shards
+
+                load_shards(model, folder, alone=True)
+            else:
+                load_weights(model, path, ranks.device)
 
     def take_rest(self, stored: Mapping[str, Any]) -> None:
         """Take back what ``rest`` gave."""
@@ -120,6 +126,14 @@ class TrainState:
             self.scheduler.load_state_dict(stored["scheduler"])
         if stored["scaler"]:
             self.scaler.load_state_dict(stored["scaler"])
+
+
+def whole_weights(folder: Path) -> Path | None:
+    """Return the file of a checkpoint's whole weights, averaged ones if there are any; None if it has only shards."""
+    for name in (AVERAGED, WEIGHTS):
+        if (folder / name).exists():
+            return folder / name
+    return None if (folder / SHARDS).is_dir() else folder / WEIGHTS
 
 
 def load_weights(model: nn.Module, path: Path, device: torch.device) -> None:

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint import shards
-from rtrain.trainers.torch.checkpoint.state import WEIGHTS, TrainState
+from rtrain.trainers.torch.checkpoint.state import WEIGHTS, TrainState, whole_weights
 from rtrain.trainers.torch.strategies.base import Strategy
 
 
@@ -74,8 +74,12 @@ class Sharded(Strategy):
         shards.load(state, folder, self.ranks.device)
 
     def init(self, state: TrainState, folder: Path) -> None:
-        """Take this rank's parts of the weights."""
-        shards.load_weights(state.model, folder)
+        """Take this rank's parts of the weights, whatever strategy wrote them."""
+        path = whole_weights(folder)
+        if path is None:
+            shards.load_weights(state.model, folder)
+        else:
+            shards.take_parts(state.model, path)
 
 
 def by_mesh(tensors: Sequence[Any]) -> list[list[Any]]:
