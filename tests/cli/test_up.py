@@ -62,7 +62,7 @@ def environment(place, **variables):
     return {**os.environ, facts.PLACE: str(place), "PYTEST_CURRENT_TEST": "", **variables}
 
 
-def trains(start, place, folder):
+def trains(start, place, folder, **keys):
     """Start a run that does not end, and return its client when it trains."""
     client = start(
         [RTRAIN, *ENDLESS, f"run.root_dir={folder}"],
@@ -70,6 +70,7 @@ def trains(start, place, folder):
         cwd=place.parent,
         stdout=subprocess.PIPE,
         text=True,
+        **keys,
     )
     assert any("epoch 1/" in line for line in client.stdout)
     return client
@@ -164,6 +165,18 @@ def test_a_signal_reaches_the_run(start, server, tmp_path, number, code, status)
     client.send_signal(number)
     assert client.wait(60) == code
     assert run_in(tmp_path).status == status
+
+
+@pytest.mark.parametrize(("number", "is_heard"), [(signal.SIGINT, True), (signal.SIGHUP, False)])
+def test_signals_that_the_client_was_started_without_do_what_they_do_here(start, server, tmp_path, number, is_heard):
+    client = trains(start, server[0], tmp_path, preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    client.send_signal(number)
+    if not is_heard:
+        with pytest.raises(subprocess.TimeoutExpired):
+            client.wait(2)
+        client.send_signal(signal.SIGINT)
+    assert client.wait(60) == 130
+    assert run_in(tmp_path).status == "interrupted"
 
 
 def test_a_run_is_alone_there_and_ends_with_its_client(start, server, tmp_path):

@@ -63,7 +63,8 @@ def asked(question: str, **more: Any) -> tuple[socket.socket | None, dict[str, A
 def _followed(connection: socket.socket) -> int | None:
     connection.settimeout(None)
     for number in PASSED_ON:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        # What nohup ignores stays ignored. SIGINT is heard, though a shell ignores it for a script's `command &`.
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _: _pass_on(connection, number))
     try:
         send_streams(connection, list(STREAMS))
