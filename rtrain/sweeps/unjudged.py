@@ -71,9 +71,9 @@ class MetricNotes:
             what = f"{trial.name} has never reported {' and '.join(wanted)} (sweep.metric)"
         others = [self._metrics_of(one) for one in self._record.trials if one.status in WITH_RESULT]
         shared = [name for name in there if all(name in one for one in others)]  # trials of another trainer count too
-        return self._list(
-            f"{what}; available: {', '.join(there) or 'no metrics'}", shared if measures(shared) else there, wanted
-        )
+        is_known = wanted and any(all(name in one for name in wanted) for one in others)
+        better = shared if measures(shared) else [] if is_known else there
+        return self._list(f"{what}; available: {', '.join(there) or 'no metrics'}", better, wanted)
 
     def _metrics_of(self, trial: Trial) -> Mapping[str, float | None]:
         return metrics_of(self._record.folder / trial.name) or {}
