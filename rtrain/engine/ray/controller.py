@@ -52,7 +52,7 @@ from ray.train.v2.api.exceptions import ControllerError, PreemptionError, Worker
 from ray.util.placement_group import placement_group
 
 from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups
-from rtrain.engine.ray.channel import ControllerChannel
+from rtrain.engine.ray.channel import INTERVAL_SECONDS, ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
 from rtrain.engine.ray.synchronization import meet_at_rank_zero
 from rtrain.engine.ray.worker_actor import RayTrainWorker
@@ -200,6 +200,7 @@ class _Controller(TrainController):
         self._check_not_left()
         if self._worker_group is not None:
             nodes = [worker.metadata.node_id for worker in self._worker_group.get_workers()]
+            await asyncio.sleep(2 * INTERVAL_SECONDS)  # workers that live deliver what they have reported
             self._shutdown_worker_group()
         self._driver.ask(replace(failed, nodes=nodes, oom_kills=oom_kills() - self._oom_kills))
         while (answer := self._driver.answer()) is None:

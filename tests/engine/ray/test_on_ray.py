@@ -43,6 +43,19 @@ def each_axis(config):
     torch.distributed.all_reduce(rows)
     ray.train.report({"first": first, "second": second, "rows": rows.item()})
 '''
+ONE_FAILS = """
+import time
+
+import ray.train
+
+
+def one_fails(config):
+    for number in range(3):
+        ray.train.report({"number": number})
+    if ray.train.get_context().get_world_rank() == 1:
+        raise ValueError("after three reports")
+    time.sleep(60)
+"""
 READER = """
 import os
 import pathlib
@@ -77,6 +90,15 @@ def test_a_loop_of_ones_own_averages_gradients_over_workers_and_gets_each_row_on
 
 
 @pytest.mark.slow
+def test_what_was_reported_before_another_worker_failed_is_kept(project):
+    (project / "failing.py").write_text(ONE_FAILS)
+    config = project / "failing.yaml"
+    config.write_text("trainer: {type: torch, train_loop: 'failing:one_fails'}\nnum_workers: 2\n")
+    with pytest.raises(TrainingError, match="after three reports") as raised:
+        rtrain.fit(config, {"run.failure.max_failures": 0, "run.root_dir": str(project / "runs")})
+    assert raised.value.run.frame()["number"].tolist() == [0, 1, 2]
+
+
 def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
     import ray
 
