@@ -21,6 +21,11 @@ from rtrain.datasets.splitting.shares import split_parts
 from rtrain.datasets.tables.column_roles import grouped
 from rtrain.errors import DatasetError
 
+SEVERAL_TARGETS = (
+    "Keep one of them as the targets. Several at once, masks and the like are for a loop of your own "
+    "(trainer.train_loop), or trainer=lightning with trainer.datamodule"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Arrays:
@@ -230,8 +235,7 @@ def _values(part: Arrays) -> Any:
         y = y[:, 0]
     if y.ndim != 1:
         shape = " x ".join(map(str, y.shape))
-        hint = "A model predicts one target: save one of the columns as the targets." if y.ndim == 2 else None
-        raise DatasetError(f"{part.where}: the targets are of shape {shape}; one per row is needed.", hint)
+        raise DatasetError(f"{part.where}: the targets are of shape {shape}; one per row is needed.", SEVERAL_TARGETS)
     if y.dtype.kind == "S":
         y = y.astype(str)
     try:
