@@ -24,6 +24,7 @@ from rtrain.runs.status import SIGNALLED, TRIAL_OVER, UNFINISHED, WITH_RESULT, S
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
+from rtrain.sweeps.repetitions import Repetitions, repeating_keys, repetitions
 from rtrain.sweeps.unjudged import NO_MEASURE, judging, measures, metrics_of
 from rtrain.text.numbers import number_text
 from rtrain.text.printable import printable
@@ -85,6 +86,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     best = record.best
     if best is not None:
         lines.append(f"best        {values_text(best, record)}  {best.what}")
+        lines += _mean_line(record)
         lines += _checkpoint_line(record, best)
         lines.append(f"run         {shown(record.folder / best.name)}")
     elif _is_unjudged(record):
@@ -105,6 +107,7 @@ def sweep_report(record: SweepRecord) -> list[str]:
     lines = [f"{shown(record.folder)}: {state}", *_label_lines(record.folder), "", *table]
     if failures := _failures(record):
         lines += ["", *failures]
+    lines += _mean_lines(record)
     best = record.best
     if best is not None:
         lines += [*_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
@@ -201,6 +204,43 @@ def _aligned(rows: list[list[str]]) -> list[str]:
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)).rstrip() for row in shown_rows
     ]
+
+
+def _mean_line(record: SweepRecord) -> list[str]:
+    """Return what the best of the repeated trials reach together: the best single one was lucky, too."""
+    repeated = repetitions(record)
+    if not repeated:
+        return []
+    first = repeated[0]
+    reached = "  ".join(f"{goal.metric} {text}" for goal, text in zip(record.goals, _mean_texts(first), strict=True))
+    what = "".join(f"  {key}={value}" for key, value in first.params.items())
+    over = " and ".join(repeating_keys(record.trials))
+    return [f"mean        {reached}{what}  ({len(first.values)} trials, by {over})"]
+
+
+def _mean_lines(record: SweepRecord) -> list[str]:
+    repeated = repetitions(record)
+    if not repeated:
+        return []
+    names = short_names(record.trials)
+    keys = [key for key in names if any(key in one.params for one in repeated)]
+    rows = [
+        [*_mean_texts(one), str(len(one.values)), *(_short_value(one.params.get(key, MISSING)) for key in keys)]
+        for one in repeated
+    ]
+    head = [*(goal.metric for goal in record.goals), "trials", *(names[key] for key in keys)]
+    over = " and ".join(repeating_keys(record.trials))
+    return [
+        "",
+        f"mean ± standard deviation of trials that differ in {over} alone, best first:",
+        *_aligned([head, *rows]),
+    ]
+
+
+def _mean_texts(repeated: Repetitions) -> list[str]:
+    """Return the mean and the standard deviation by goal."""
+    pairs = zip(repeated.means, repeated.deviations, strict=True)
+    return [number_text(mean) if one is None else f"{number_text(mean)} ± {one:.2g}" for mean, one in pairs]
 
 
 def _importance_lines(record: SweepRecord) -> list[str]:

@@ -221,6 +221,7 @@ def write_files() -> None:
         houses(60).rename(columns={"price": "y"}).to_csv(f"data/{year}.csv", index=False)
     days = pd.date_range("2026-01-01", periods=60)
     houses(60).assign(ordered_at=days).to_csv("orders.csv", index=False)
+    houses(60).assign(fold=days.day % 3).to_csv("folds.csv", index=False)
     houses(60).assign(size=range(60), name="a house").to_parquet("data/held_out/rows.parquet")
     for name in ("adult.data", "adult.test"):
         houses(60).assign(income=large)[["rooms", "town", "area", "price", "income"]].to_csv(
