@@ -22,8 +22,8 @@ from rtrain.datasets.tables.column_roles import grouped
 from rtrain.errors import DatasetError
 
 SEVERAL_TARGETS = (
-    "Keep one of them as the targets. Several at once, masks and the like are for a loop of your own "
-    "(trainer.train_loop), or trainer=lightning with trainer.datamodule"
+    "Keep one of them as the targets. For more of them, masks and the like, use a loop of your own "
+    "(trainer.train_loop) or data of your own (trainer.datamodule)"
 )
 
 

@@ -104,22 +104,6 @@ class TrainState:
                 elif key in group:
                     group[key] = tuple(now[key]) if isinstance(now[key], list) else now[key]
 
-    def init(self, folder: Path, ranks: TorchRanks) -> None:
-        """Take the weights of ``folder`` alone, the averaged ones if there are any.
-
-        Raises:
-            CheckpointError: They are not there, or belong to another model.
-        """
-        path = whole_weights(folder)
-        for model in [self.model] if self.ema is None else [self.model, self.ema.module]:
-            if path is None:
-                # Half a second of imports, for sharded checkpoints only.
-                from rtrain.trainers.torch.checkpoint.shards import load_weights as load_shards
-
-                load_shards(model, folder, alone=True)
-            else:
-                load_weights(model, path, ranks.device)
-
     def take_rest(self, stored: Mapping[str, Any]) -> None:
         """Take back what ``rest`` gave."""
         if self.scheduler is not None and stored["scheduler"] is not None:

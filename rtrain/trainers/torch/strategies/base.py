@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.process_group import CheckpointProcessGroup
-from rtrain.trainers.torch.checkpoint.state import TrainState
+from rtrain.trainers.torch.checkpoint.state import TrainState, load_weights, whole_weights
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.optimization.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -144,8 +144,20 @@ class Strategy(ABC):
         state.load(folder, self.ranks)
 
     def init(self, state: TrainState, folder: Path) -> None:
-        """Take the weights of a checkpoint, and nothing else."""
-        state.init(folder, self.ranks)
+        """Take only the weights of a checkpoint, whatever strategy wrote them; averaged ones if it has some.
+
+        Raises:
+            CheckpointError: They are not there, or belong to another model.
+        """
+        path = whole_weights(folder)
+        for model in [state.model] if state.ema is None else [state.model, state.ema.module]:
+            if path is None:
+                # Half a second of imports, for sharded checkpoints only.
+                from rtrain.trainers.torch.checkpoint.shards import load_weights as load_shards
+
+                load_shards(model, folder, alone=True)
+            else:
+                load_weights(model, path, self.ranks.device)
 
     def close(self) -> None:
         """Give back what the process would keep."""
