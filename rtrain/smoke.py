@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.cluster.ray_cluster import StartingCluster, connect
-from rtrain.cluster.scaling import cluster_cpus
+from rtrain.cluster.scaling import cluster_cpus, sharing_notice
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
@@ -182,10 +182,11 @@ def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, reda
 
 
 def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) -> tuple[str, Lines, Run | None]:
-    run = None
+    run, crowded = None, None
     with stopped_after(max_seconds) as limit:
         try:
             with smoke.session() as session:
+                crowded = sharing_notice(session.check().conf.scaling)
                 run = fit_session(session, SilentObserver(), cluster)
                 expect = session.check().conf.smoke.expect
         except NotInstalledError as error:
@@ -201,7 +202,7 @@ def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) ->
             return "missed", (f"{type(error).__name__}: {error}",), None
     if limit.passed or run is None:
         so_far = "had not started to train" if run is None else "was still training"
-        return "missed", (f"{so_far} after {max_seconds:g} seconds",), run
+        return "missed", (f"{so_far} after {max_seconds:g} seconds", *filter(None, [crowded])), run
     if run.status != Status.SUCCEEDED:
         raise KeyboardInterrupt  # Ctrl-C or SIGTERM ended the run, and is meant for all
     judged = sorted(_judge(metric, bounds, run.metrics) for metric, bounds in expect.items())

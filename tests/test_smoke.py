@@ -3,6 +3,7 @@
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -147,6 +148,14 @@ def test_what_takes_too_long_before_it_trains_says_so(folder):
     write("slow.py", "import time\n\n\ndef load():\n    time.sleep(60)\n")
     (outcome,) = outcomes("slow.yaml", max_seconds=1).values()
     assert (outcome.status, outcome.lines) == ("missed", ("had not started to train after 1 seconds",))
+
+
+def test_what_takes_too_long_since_its_workers_share_the_cores_says_so(folder, monkeypatch):
+    monkeypatch.setattr("rtrain.smoke.connect", lambda *_: nullcontext())
+    monkeypatch.setattr("rtrain.smoke.fit_session", lambda *_: time.sleep(60))
+    write("crowded.yaml", (TREES % "").replace("num_workers=0", "num_workers=100"))
+    (outcome,) = outcomes("crowded.yaml", max_seconds=1).values()
+    assert "100 workers share" in outcome.lines[1]
 
 
 def test_configs_of_the_same_name_are_told_apart(folder, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try
@@ -85,6 +86,11 @@ def workers_here(conf: ScalingConf) -> int:
     if not is_elastic(conf):
         return int(conf.num_workers)
     return max(conf.min_workers, min(int(conf.num_workers), num_cores()))
+
+
+def one_per_core(conf: ScalingConf) -> ScalingConf:
+    """Return the request with no more workers than this machine has cores, for work whose result they don't change."""
+    return replace(conf, num_workers=min(workers_here(conf), num_cores()))
 
 
 def fewest_and_most(conf: ScalingConf, *, own_cluster: bool) -> tuple[int, int]:

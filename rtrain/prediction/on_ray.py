@@ -13,21 +13,25 @@ import socket
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from rtrain.cluster.ray_cluster import Cluster, connect, worker_runtime_env
-from rtrain.cluster.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
+from rtrain.cluster.scaling import check_feasible, cluster_cpus, one_per_core, threads_per_worker, worker_resources
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError, first_line
 from rtrain.prediction.scoring import Failure, Prediction, PredictionTask, read_chunks
 from rtrain.process.interrupts import renew_sigterm
 from rtrain.process.variables import drop_arguments
+from rtrain.runs.facts import num_cores
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
 from rtrain.training.preparation import DATA_CPUS
+
+log = logging.getLogger(__name__)
 
 MAX_READ_TASKS = 256
 BLOCK_BYTES = 4 << 20
@@ -44,13 +48,20 @@ def predictions_on_ray(
 ) -> Generator[Prediction[T] | Failure]:
     """Predict all rows on ``scaling.num_workers`` actors, in the order of the data; a failure is the last one.
 
+    On a cluster started for it there is one actor per core at most: others would only load the model once more.
+
     Raises:
         NotEnoughResourcesError: The cluster can never hold the actors, and one CPU more to read.
         PredictionError: Ray failed.
     """
-    with connect(conf.cluster, cluster_cpus(conf.scaling, DATA_CPUS)) as starting:
+    here = one_per_core(conf.scaling)
+    with connect(conf.cluster, cluster_cpus(here, DATA_CPUS)) as starting:
         cluster = starting.wait()
         renew_sigterm()
+        if cluster.own and here.num_workers < conf.scaling.num_workers:
+            cores = num_cores()
+            log.warning("num_workers: %d of %d are used, one per core of this machine", cores, conf.scaling.num_workers)
+        conf = replace(conf, scaling=here) if cluster.own else conf
         check_feasible(conf.scaling, cluster.nodes, command, data_cpus=1)
         with _quiet_ray_data():
             yield from _told(_predictions(task, reader, conf, cluster), conf)

@@ -3,6 +3,7 @@ import pytest
 from rtrain.cluster.scaling import (
     check_feasible,
     cluster_cpus,
+    one_per_core,
     ray_scaling_config,
     refuse_shared_gpu,
     sharing_notice,
@@ -90,6 +91,13 @@ def test_a_cluster_of_rtrains_own_takes_one_worker_for_each_core_that_lies_in_th
     assert workers_here(ScalingConf(num_workers=Elastic(1, 1))) == 1
     assert threads_per_worker(ScalingConf(num_workers=Elastic(1, cores + 6)), own_cluster=True) == 1
     assert sharing_notice(ScalingConf(num_workers=Elastic(1, cores + 6))) is None
+
+
+def test_work_whose_result_workers_do_not_change_has_one_worker_per_core_at_most():
+    cores = num_cores()
+    assert one_per_core(ScalingConf(num_workers=100 * cores)).num_workers == cores
+    assert one_per_core(ScalingConf(num_workers=Elastic(50 * cores, 100 * cores))).num_workers == cores
+    assert one_per_core(ScalingConf(num_workers=1)).num_workers == 1
 
 
 def test_only_a_cluster_that_was_joined_is_followed():

@@ -206,3 +206,10 @@ def test_a_worker_that_dies_ends_the_prediction(folder, tmp_path, capfd):
     assert "Traceback" not in output.err
     assert len(output.err.splitlines()) < 4
     assert not list(tmp_path.glob("*out.csv*"))
+
+
+@pytest.mark.slow
+def test_a_hundred_workers_on_this_machine_are_one_per_core(trained, folder, caplog):
+    path = f"dataset.path={folder}/new-0.parquet"
+    assert rtrain.evaluate(trained, [path, "num_workers=100"]) == rtrain.evaluate(trained, [path])
+    assert "of 100 are used" in caplog.text
