@@ -138,8 +138,9 @@ def test_other_formats_hold_the_same(trained, new_rows, tmp_path, ending):
         assert text[0] == '"id","prediction","probability_blue","probability_red"'
 
 
-def test_json_lines_are_strict_json(trained, tmp_path):
-    kept = {"gap": [float("nan"), 1.0, float("inf")], "parts": [[1.0], [float("nan")], []], "name": ["ä", None, "z"]}
+def test_json_lines_are_strict_json_that_tells_infinite_from_missing(trained, tmp_path):
+    nan, inf = float("nan"), float("inf")
+    kept = {"gap": [nan, 1.0, inf], "parts": [[1.0], [nan, -inf], []], "name": ["ä", None, "z"]}
     parquet.write_table(pa.table({"a": [0.1] * 3, "b": [2.0] * 3, **kept}), tmp_path / "new.parquet")
     words = ["dataset=parquet", f"dataset.path={tmp_path}/new.parquet"]
     rtrain.predict(trained.path, tmp_path / "out.jsonl", words)
@@ -149,8 +150,8 @@ def test_json_lines_are_strict_json(trained, tmp_path):
 
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     rows = [json.loads(line, parse_constant=refuse) for line in lines]
-    assert [row["gap"] for row in rows] == [None, 1.0, None]
-    assert [row["parts"] for row in rows] == [[1.0], [None], []]
+    assert [row["gap"] for row in rows] == [None, 1.0, "Infinity"]
+    assert [row["parts"] for row in rows] == [[1.0], [None, "-Infinity"], []]
     assert [row["name"] for row in rows] == ["ä", None, "z"]
 
 
