@@ -37,10 +37,13 @@ class Json(Source):
 
     def load(self, conf: JsonConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
+        from rtrain.datasets.splitting.by_column import SplitKeys
         from rtrain.datasets.tables.column_roles import compared_columns
         from rtrain.datasets.tables.load import load_table
 
-        return load_table("json", self.table_format(exact=compared_columns(conf)), conf)
+        # Arrow reads times with a zone and without one as the same.
+        times = SplitKeys.of(conf.split).names.get("by_time", ())
+        return load_table("json", self.table_format(exact=compared_columns(conf), times_as_text=times), conf)
 
     def load_whole(self, conf: WholeFilesConf) -> Dataset:
         """Read, or open for streaming, all rows and columns of the files at ``path``."""

@@ -329,6 +329,16 @@ def test_what_a_column_can_not_do_is_said(load, tmp_path, split, message, memory
     assert re.search(message, str(caught.value), re.DOTALL)
 
 
+@pytest.mark.parametrize("turned", [1, -1])
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("source", ["csv", "parquet", "json"])
+def test_times_with_an_offset_and_without_one_are_not_compared(load, tmp_path, source, memory, turned):
+    times = ["2024-01-01T05:00:00+05:00", *["2024-01-01T01:00:00"] * 39][::turned]
+    path = {"csv": write_csv, "parquet": write_parquet, "json": write_json}[source](tmp_path, {**ROWS, "day": times})
+    with pytest.raises(DatasetError, match=r"by_time 'day'.* offset"):
+        load(source, **path, label="y", features=["x"], split={"by_time": "day"}, memory=memory)
+
+
 def test_files_of_their_own_leave_nothing_to_a_column(load, tmp_path):
     path = {"train": write(tmp_path, **ROWS, part=["train"] * 40), "test": write(tmp_path, **ROWS, part=["train"] * 40)}
     for memory in ("resident", "stream"):
