@@ -43,7 +43,8 @@ class Json(Source):
 
         # Arrow reads times with a zone and without one as the same.
         times = SplitKeys.of(conf.split).names.get("by_time", ())
-        return load_table("json", self.table_format(exact=compared_columns(conf), times_as_text=times), conf)
+        reading = self.table_format(exact=compared_columns(conf), times_as_text=times, drop=conf.drop)
+        return load_table("json", reading, conf)
 
     def load_whole(self, conf: WholeFilesConf) -> Dataset:
         """Read, or open for streaming, all rows and columns of the files at ``path``."""
@@ -56,7 +57,7 @@ class Json(Source):
         from rtrain.datasets.files import files_by_split
         from rtrain.datasets.tables.predict_rows import AsWritten, open_table_rows
 
-        reading = self.table_format()
+        reading = self.table_format(drop=conf.drop if conf.ids else ())
         files = files_by_split(conf.path, reading.endings)
         every = () if conf.ids else (file for part in files.values() for file in part)
         names = {name for file in every for name in reading.schema(file).names}

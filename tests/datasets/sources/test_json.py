@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from rtrain.datasets.tables.formats.json import JsonFormat
 from rtrain.errors import DatasetError
 
 ROWS = [{"a": i, "b": i / 2, "y": "no" if i % 2 else "yes"} for i in range(20)]
@@ -121,3 +122,26 @@ def test_a_byte_order_mark_is_named(load, tmp_path):
     (tmp_path / "t.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1, "y": 0}\n{"a": 2, "y": 1}\n')
     with pytest.raises(DatasetError, match="byte order mark"):
         load("json", path=str(tmp_path / "t.jsonl"), label="y")
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize(("odd", "at"), [({"deep": "x"}, 1), ("x", 1), (1, 90_000)])
+@pytest.mark.parametrize("form", ["list", "columns", "lines"])
+def test_a_column_that_is_dropped_may_hold_values_of_several_types(load, tmp_path, form, at, odd, memory):
+    rows = [{"a": i, "note": {"deep": 1} if i < at else odd, "n": i / 2, "y": i % 2} for i in range(at + 5)]
+    (tmp_path / "x.json").write_text(FORMS[form](rows))
+    keys = {"path": str(tmp_path), "label": "y", "memory": memory, "split": {"test": 0}, "normalize": False}
+    dataset = load("json", drop=["no*"], **keys)
+    assert dataset.info.feature_names == ("a", "n")
+    assert dataset.info.num_rows == {"train": at + 5}
+    with pytest.raises(DatasetError, match=r"x\.json"):
+        load("json", **keys)
+
+
+def test_an_object_of_objects_is_columns_as_in_pandas_and_a_row_where_an_object_is_a_line(tmp_path):
+    text = '{"a": {"p": 1, "q": 2}, "b": {"p": 3, "q": 4}}'
+    (tmp_path / "x.json").write_text(text)
+    (tmp_path / "x.jsonl").write_text(text)
+    reading = JsonFormat()
+    assert reading.read(tmp_path / "x.json", ["a", "b"]).to_pandas().equals(pd.DataFrame({"a": [1, 2], "b": [3, 4]}))
+    assert reading.read(tmp_path / "x.jsonl", ["a", "b"]).to_pylist() == [json.loads(text)]

@@ -7,22 +7,26 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from rtrain.config.files.data_files import COMPRESSED
+from rtrain.datasets.conf import is_dropped
 from rtrain.datasets.tables.formats.byte_ranges import ByteRange, is_large, ranges_of
 from rtrain.datasets.tables.formats.digits import AS_WRITTEN, StreamedDigits, with_digits
+from rtrain.datasets.tables.formats.json_document import document_table, has_columns, parsed_json, read_document
 from rtrain.errors import DatasetError
+
+T = TypeVar("T")
 
 MAX_DEPTH = 1_000
 """Lists and objects inside of each other; Arrow has no limit, and ends the process when its stack is full."""
@@ -32,6 +36,8 @@ BLOCK_BYTES = 4 << 20
 """Size of the text that is parsed in one call. A row can't be longer."""
 _FIRST_IS_COLUMN = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\[{]')
 _CHANGED = re.compile(r"Column\(/([^/)]*)\) changed from (\w+) to (\w+)")
+_CHANGED_WITHIN = re.compile(r"Column\(/([^/)]*)[^)]*\) changed")
+"""Where a part of a nested column changed, too."""
 KINDS: Mapping[type, str] = {
     bool: "boolean",
     int: "number",
@@ -41,7 +47,6 @@ KINDS: Mapping[type, str] = {
     dict: "object",
 }
 """What Arrow calls the types of JSON."""
-COLUMNS = "An object of columns has a list for each of them, of the same length, or an object with the same keys."
 COMPRESSED_FACTOR = 6
 """How much larger a compressed text is guessed to be once unpacked."""
 
@@ -54,6 +59,8 @@ class JsonFormat:
     """Columns whose numbers keep all digits."""
     times_as_text: Sequence[str] = ()
     """Columns whose times are read as they are written."""
+    drop: Sequence[str] = ()
+    """Names and patterns of columns that may hold values of several types where they are not read."""
     endings: Sequence[str] = tuple(
         f"{ending}{packed}" for packed in ("", *COMPRESSED) for ending in (".jsonl", ".json", ".ndjson")
     )
@@ -64,20 +71,27 @@ class JsonFormat:
         _check_depth(file, stat.st_size, stat.st_mtime_ns)
         with _errors_named(file):
             if not _is_lines(file):
-                return _readable(_whole(file, self.exact).schema)
+                with _text(file) as stream:
+                    found = read_document(stream.read(), file)
+                return _readable(document_table(found, self.exact, self.drop).schema)
             return _readable(self._suggested(file))
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return these columns of the whole file."""
         with _errors_named(file):
             if not _is_lines(file):
-                return _whole(file, self.exact).select(list(columns))
+                with _text(file) as stream:
+                    found = read_document(stream.read(), file)
+                return document_table({name: found[name] for name in columns}, self.exact)
             options = arrow_json.ReadOptions(block_size=BLOCK_BYTES)
             kinds = self._suggested(file) if self.times_as_text else ()
             known = pa.schema([one for one in kinds if one.name in self.times_as_text and one.type == pa.string()])
-            with _text(file) as stream:
-                found = arrow_json.read_json(stream, options, arrow_json.ParseOptions(explicit_schema=known))
-            found = _checked(found.select(list(columns)))
+
+            def parsed(stream: Any) -> pa.Table:
+                return arrow_json.read_json(stream, options, arrow_json.ParseOptions(explicit_schema=known))
+
+            table = self._or_without_dropped(file, parsed, kept=columns)
+            found = _checked(table.select(list(columns)))
             return with_digits(found, self.exact, lambda name: _written(_text(file), name))
 
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
@@ -118,16 +132,35 @@ class JsonFormat:
 
     def _suggested(self, file: Path) -> pa.Schema:
         """Return the columns of lines, whose depth was checked when they were looked at first."""
-        with _text(file) as stream:
-            batches = _streamed(stream, None)
-            kinds = batches.schema
-            floats = [one.name for one in kinds if one.name in self.exact and pa.types.is_floating(one.type)]
-            start = next(iter(batches), None) if floats else None
+        return self._or_without_dropped(file, lambda stream: self._kinds(stream, file), size=BLOCK_BYTES)
+
+    def _kinds(self, stream: Any, file: Path) -> pa.Schema:
+        batches = _streamed(stream, None)
+        kinds = batches.schema
+        floats = [one.name for one in kinds if one.name in self.exact and pa.types.is_floating(one.type)]
+        start = next(iter(batches), None) if floats else None
         if start is not None:
             first = pa.Table.from_batches([start])
             exact = with_digits(first, floats, lambda name: islice(_written(_text(file), name), first.num_rows))
             kinds = exact.schema
         return pa.schema([one.with_type(pa.string()) if self._is_time(one) else one for one in kinds])
+
+    def _or_without_dropped(
+        self, file: Path, read: Callable[[Any], T], kept: Sequence[str] = (), size: int | None = None
+    ) -> T:
+        """Return what ``read`` makes of lines, or of ``size`` bytes without the columns to drop if it can't."""
+        try:
+            with _text(file) as stream:
+                return read(stream)
+        except pa.ArrowInvalid as error:
+            changed = _CHANGED_WITHIN.search(str(error))
+            if changed is None or changed[1] in kept or not is_dropped(changed[1], self.drop):
+                raise
+        with _text(file) as stream:
+            text = stream.read(size)
+        lines = text[: text.rfind(b"\n") + 1 if len(text) == size else None].split(b"\n")
+        rows = (_emptied(json.loads(line), self.drop, kept) for line in lines if line.strip())
+        return read(io.BytesIO("\n".join(map(json.dumps, rows)).encode()))
 
     def _is_time(self, field: pa.Field) -> bool:
         """Return whether a column of times is to be read as text."""
@@ -185,7 +218,7 @@ def _is_lines(file: Path) -> bool:
         if b"\n" not in start and len(start) > LONG_LINE and _FIRST_IS_COLUMN.match(start):
             return any(b"\n" in block.rstrip() for block in iter(partial(stream.read, BLOCK_BYTES), b""))
     try:
-        _parsed(start.partition(b"\n")[0])
+        parsed_json(start.partition(b"\n")[0])
     except ValueError:
         # A line may continue; a document of one object over several lines begins with its brace or first key alone.
         return len(start.partition(b"\n")[0]) > 200
@@ -195,77 +228,11 @@ def _is_lines(file: Path) -> bool:
 def _is_columns(start: bytes) -> bool:
     """Return whether the text is one object on one line that is a table, column by column."""
     first, _, rest = start.partition(b"\n")
-    return not rest.strip() and _has_columns(_parsed(first))
+    return not rest.strip() and has_columns(parsed_json(first))
 
 
-def _has_columns(found: Any) -> bool:
-    """Return whether a value is an object of lists, or of objects whose keys are the rows, as pandas writes it."""
-    columns = list(found.values()) if isinstance(found, Mapping) else []
-    return any(bool(columns) and all(isinstance(one, kind) for one in columns) for kind in (list, Mapping))
-
-
-def _columns(found: Mapping[str, Any], file: Path) -> dict[str, list[Any]]:
-    """Return the lists of values of what has columns.
-
-    Raises:
-        DatasetError: They differ in their rows.
-    """
-    first, *others = found
-    for name in others:
-        if isinstance(found[name], Mapping) and found[name].keys() != found[first].keys():
-            raise DatasetError(f"{file}: the columns '{first}' and '{name}' have different rows (keys).", COLUMNS)
-        if len(found[name]) != len(found[first]):
-            counts = f"'{first}' has {len(found[first])} values, and '{name}' has {len(found[name])}"
-            raise DatasetError(f"{file}: {counts}.", COLUMNS)
-    rows = found[first].keys() if isinstance(found[first], Mapping) else range(len(found[first]))
-    return {name: [values[row] for row in rows] for name, values in found.items()}
-
-
-def _whole(file: Path, exact: Sequence[str]) -> pa.Table:
-    """Return the table of a document that is a list of objects, or an object of lists of equal length."""
-    with _text(file) as stream:
-        found = _parsed(stream.read())
-    if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
-        names = dict.fromkeys(name for row in found for name in row)
-        return _table({name: [row.get(name) for row in found] for name in names}, exact)
-    if _has_columns(found):
-        return _table(_columns(found, file), exact)
-    if isinstance(found, Mapping | list) and not found:
-        raise DatasetError(f"{file}: there are no rows.", "Check dataset.path.")
-    kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
-    raise DatasetError(
-        f"{file}: must be a table, not {kind}.",
-        f"Write an object per line, or a list of objects. {COLUMNS}",
-    )
-
-
-def _table(columns: Mapping[str, list[Any]], exact: Sequence[str]) -> pa.Table:
-    def texts(name: str) -> Iterator[str | None]:
-        return (None if value is None else str(value) for value in columns[name])
-
-    table = pa.Table.from_pydict({name: _array(values) for name, values in columns.items()})
-    return with_digits(table, exact, texts)
-
-
-def _array(values: list[Any]) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (OverflowError, pa.ArrowInvalid):
-        if {type(value) for value in values} <= {int, float, type(None)}:
-            return pa.array([None if value is None else float(str(value)) for value in values])
-        raise
-
-
-def _parsed(text: bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        ValueError: It is none, or its parts are nested too deeply.
-    """
-    try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise ValueError("lists or objects are nested too deeply") from error
+def _emptied(row: Mapping[str, Any], drop: Sequence[str], kept: Sequence[str]) -> dict[str, Any]:
+    return {name: None if name not in kept and is_dropped(name, drop) else value for name, value in row.items()}
 
 
 @cache
@@ -333,7 +300,7 @@ def _first_broken_line(file: Path) -> str | None:
         with _text(file) as stream:
             for number, line in enumerate(io.BufferedReader(stream), start=1):
                 try:
-                    parsed = _parsed(line.rstrip()) if line.strip() else {}
+                    parsed = parsed_json(line.rstrip()) if line.strip() else {}
                 except ValueError as error:
                     return f"line {number} is not a JSON object: {_mistake(error)}."
                 if not isinstance(parsed, Mapping):
