@@ -86,6 +86,9 @@ def refused(*words: str) -> str:
         ("mlp", "dataset.split=80/10/10", "dataset.split={val:0.1,test:0.1}"),
         ("keras", "model.channels=32", "model.channels=[32]"),
         ("jax", "optimizer.weight_decay=1%", "optimizer.weight_decay=0.01"),
+        ("mlp", "run.name=50%", "run.name=50"),
+        ("mlp", "run.name=3/4", "run.name=3-4"),
+        ("mlp", "run.name='2 epochs'", "run.name=2-epochs"),
     ],
 )
 def test_a_value_leads_to_what_was_meant(config, word, meant):

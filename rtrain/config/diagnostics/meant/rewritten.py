@@ -161,7 +161,13 @@ def _in_brackets(value: str) -> str | None:
 
 
 def _names(value: str) -> Iterator[str]:
-    if number_in(value) is None and value[:1] not in ("[", "{", "$") and "://" not in value and "%" not in value:
+    if "%" not in value:
+        yield from as_name(value)
+
+
+def as_name(value: str) -> Iterator[str]:
+    """Yield the name that a text may become, without what names lack."""
+    if number_in(value) is None and value[:1] not in ("[", "{", "$") and "://" not in value:
         letters = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", value))
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("._-")
         if plain and plain != value:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any, get_args, get_origin
 
 from rtrain.config.compose.aliases import LOGGERS, expand_key, split_word
@@ -19,7 +20,7 @@ from rtrain.config.diagnostics.meant.class_names import SEVERAL, by_name, class_
 from rtrain.config.diagnostics.meant.keys.suggest import Keys
 from rtrain.config.diagnostics.meant.keys.words import sentence_about, translated
 from rtrain.config.diagnostics.meant.keys.wrong_keys import Check
-from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
+from rtrain.config.diagnostics.meant.rewritten import OFF, as_name, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import closest, plain
@@ -234,6 +235,8 @@ class Values:
         kinds = kinds_of(owner, key.rpartition(".")[2])
         listed = key == LOGGERS or Any in kinds or any(get_origin(one) is list for one in kinds)
         unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
+        if {str} <= set(kinds) <= {str, type(None)}:  # a share or a quantity means nothing to a text
+            meant = chain(as_name(value), (one for one in meant if number_in(one) is None))
         meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
 
