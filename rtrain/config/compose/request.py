@@ -96,7 +96,7 @@ class Request:
         """The folders of ``hydra.searchpath``, of the command or the primary config."""
         words = [word.text for word in self.words if word.key == "hydra.searchpath"]
         text = words[0] if words else self._primary_searchpath()
-        return re.findall(r"rtrain://([^'\",\]]+)", text)
+        return re.findall(r"rtrain://([^'\",\]]+)#", text)
 
     @property
     def own_options(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,14 @@ def test_the_run_folder_is_the_one_that_was_checked(project):
     with Session("digits", ["+vars.out=${hydra:runtime.output_dir}"], SCHEMAS) as session:
         checked = session.check().conf.vars["out"]
         assert session.run(lambda composed, folder: (str(folder), composed.conf.vars["out"])) == (checked, checked)
+
+
+def test_folders_may_have_any_sign_in_their_names(project):
+    for folder in ("a#b", "50% c", "d&e=f", "#"):
+        shutil.copytree("configs", folder)
+        write(f"{folder}/own.yaml", "defaults: [digits, extra: one]\nhydra: {searchpath: ['more#1']}\n")
+        write(f"{folder}/more#1/extra/one.yaml", "# @package _global_\nrun: {seed: 7}\n")
+        assert check(f"{folder}/own.yaml").conf.run.seed == 7
 
 
 def test_the_root_logger_is_left_alone(project):

@@ -48,7 +48,7 @@ def source_uri(
     """
     settings = {"primary": primary or (), "replaced": replaced, "overriding": overriding}
     query = urlencode(settings, doseq=True)
-    return f"{SCHEME}://{folder}" + (f"#{query}" if query else "")
+    return f"{SCHEME}://{folder}#{query}"  # the last sign of this kind: the folder may have others
 
 
 class RtrainSource(ConfigSource):
@@ -56,7 +56,7 @@ class RtrainSource(ConfigSource):
 
     def __init__(self, provider: str, path: str) -> None:
         super().__init__(provider=provider, path=path)
-        self.path, _, query = self.path.partition("#")
+        self.path, _, query = self.path.rpartition("#")
         settings = parse_qs(query)
         self.folder = Path(self.path)
         self.primary = settings.get("primary", [""])[0]
