@@ -13,13 +13,10 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 
 BACKEND = "KERAS_BACKEND"
-VARIABLES = {
-    BACKEND: "tensorflow",
-    "TF_CPP_MIN_LOG_LEVEL": "2",
-    "TF_USE_LEGACY_KERAS": "0",
-    "GRPC_VERBOSITY": "ERROR",
-}
-
+NEEDED = {BACKEND: "tensorflow", "TF_USE_LEGACY_KERAS": "0"}
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "GRPC_VERBOSITY": "ERROR"}
+"""How much is logged, unless the user says otherwise."""
+VARIABLES = {**NEEDED, **QUIET}
 
 GREETING = re.compile(r"[IWE]\d{4} \d\d:|[IWE]0000 |WARNING: All log messages before absl")
 """Begins the lines that TensorFlow writes at its start, whatever its settings."""
@@ -46,7 +43,7 @@ def prepare_import() -> None:
     Raises:
         ConfigError: Keras has been imported with another backend.
     """
-    os.environ.update(VARIABLES)
+    os.environ.update({**VARIABLES, **{name: os.environ[name] for name in QUIET if name in os.environ}})
     if "tensorflow" not in sys.modules:
         import_quietly()
     import keras

@@ -1,5 +1,6 @@
 """What is found before anything starts, and what processes are told."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.loops.early_stopping import EarlyStoppingConf
+from rtrain.trainers.tensorflow.environment import prepare_import
 from rtrain.trainers.tensorflow.plugin import Plugin
 from rtrain.trainers.trained import LoadedCheckpoint
 
@@ -105,6 +107,15 @@ def test_another_backend_of_keras_is_told_and_tensorflow_is_imported_quietly(mon
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     with pytest.raises(ConfigError, match="imported with the backend jax"):
         check(make_conf())
+
+
+def test_what_the_user_says_of_logging_wins_but_not_what_keras_runs_on(monkeypatch):
+    for name, value in {"TF_CPP_MIN_LOG_LEVEL": "0", "KERAS_BACKEND": "jax"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
+    prepare_import()
+    found = [os.environ[name] for name in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND", "GRPC_VERBOSITY")]
+    assert found == ["0", "tensorflow", "ERROR"]
 
 
 def test_categories_are_no_quantities():
