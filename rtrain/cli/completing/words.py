@@ -32,6 +32,10 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
     if "commands" in node and not incomplete.startswith("-"):
         return sorted(name for name in node["commands"] if name.startswith(incomplete)) if not words else []
     options = node.get("options", {})
+    name, sign, value = incomplete.partition("=")
+    stays = f"{name}=" if sign and options.get(name) is not None else ""
+    if stays:  # --split=te
+        words, incomplete = [*words, name], value
     of_option = options.get(words[-1]) if words else None
     found: Sequence[str]
     if of_option == "--label":
@@ -44,7 +48,7 @@ def candidates(line: str, index: Mapping[str, Any]) -> list[str]:
         found = list(options)
     else:
         found = _arguments(node.get("arguments", ()), _positional(words, options), incomplete, index)
-    return [one for one in found if one.startswith(incomplete)]
+    return [f"{stays}{one}" for one in found if one.startswith(incomplete)]
 
 
 def unquoted(line: str) -> list[str]:

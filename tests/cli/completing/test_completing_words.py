@@ -108,6 +108,8 @@ def test_what_every_option_may_be_is_known_or_it_is_free(index):
         ("rtrain runs best --metric ", {"val/loss"}),
         ("rtrain runs best --metric sta", set()),
         ("rtrain runs best --mode ", {"min", "max"}),
+        ("rtrain runs best --mode=", {"--mode=min", "--mode=max"}),
+        ("rtrain runs ls --where='status = running' --sort=-sta", {"--sort=-started"}),
         ("rtrain runs ls -n ", set()),
         ("rtrain fit mine.yaml -p ", set()),
         ("rtrain fit mine.yaml --config-dir t", set()),

@@ -131,6 +131,7 @@ def shell(request, env):
         ("rtrain fit resnet +run.checkpoint.best.ke\t1", "fit resnet +run.checkpoint.best.keep=1"),
         ("rtrain fit resnet trainer.params.\t", "fit resnet trainer.params."),
         ("rtrain predict RUN --split te\t", "predict RUN --split test"),
+        ("rtrain predict RUN --split=te\t", "predict RUN --split=test"),
         ("rtrain runs ls --sort -sta\t", "runs ls --sort -sta"),  # status and started
         ("rtrain runs ls --where monit\t", "runs ls --where monitor"),
         ("rtrain fit resnet --config\t.", "fit resnet --config-dir ."),
