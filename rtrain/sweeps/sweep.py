@@ -123,8 +123,8 @@ class Sweep:
         self._ended: dict[int, str] = {}
         """By trial, the status that its manifest has at the end."""
         self._metric_notes = MetricNotes(trials.probe.conf, self.record, observer.notice)
-        self._has_told_wait = False
-        """Since something trained last."""
+        self._told_wait = ""
+        """Why nothing trains, as it was told since something trained last."""
         self._ending: str | None = None
         """Why no more trials are started."""
 
@@ -211,12 +211,12 @@ class Sweep:
             self._observer.sweep_ended(self.record)
 
     def _waits_for_room(self) -> bool:
-        """Tell whether nothing trains because others hold the cluster, and say so once."""
+        """Tell whether nothing trains although trials are left, and say once why: others hold the cluster, say."""
         if self._ending is not None or not self._queue:
             return False
-        if not self._has_told_wait:
-            self._has_told_wait = True
-            self._observer.notice(f"{self._queue[0].name} is pending: the cluster has not enough free resources")
+        if self._told_wait != (why := self._pool.obstacle):
+            self._told_wait = why
+            self._observer.notice(f"{self._queue[0].name} is pending: {why}")
         return True
 
     def _has_more(self) -> bool:
@@ -303,7 +303,7 @@ class Sweep:
     def _begin(self, trial: Trial) -> None:
         self._queue.remove(trial)
         self._running[trial.number] = time.monotonic()
-        self._has_told_wait = False
+        self._told_wait = ""
         trial.status, trial.num_starts = Status.RUNNING, trial.num_starts + 1
         self.record.write(now=self._is_steered)  # else the file has been there since they were planned
         self._observer.trial_changed(trial)

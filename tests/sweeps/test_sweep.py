@@ -16,6 +16,7 @@ from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.searches.registry import SEARCHES
 from rtrain.sweeps.executors.in_process import SequentialExecutor
+from rtrain.sweeps.executors.ray import RayExecutor
 from rtrain.sweeps.record.sweep_record import SweepRecord, read_sweep
 from rtrain.sweeps.sweep import Sweep
 
@@ -570,6 +571,21 @@ def test_no_more_trials_are_begun_at_once_than_the_key_says(most, begun):
     sweep._start_one = lambda: running.setdefault(waiting.pop(), True)
     Sweep._fill(sweep)
     assert len(running) == begun
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [([True, True], ["enough"]), ([False, False], ["head"]), ([False, True], ["head", "enough"]), ([], [])],
+)
+def test_what_nothing_trains_for_is_told_once_as_it_is(answers, told):
+    executor, notices = RayExecutor.__new__(RayExecutor), []
+    sweep = SimpleNamespace(_pool=executor, _ending=None, _queue=[SimpleNamespace(name="trial_3")], _told_wait="")
+    sweep._observer = SimpleNamespace(notice=notices.append)
+    for answer in answers:
+        executor._cluster = SimpleNamespace(answers=answer)
+        assert Sweep._waits_for_room(sweep)
+    assert len(notices) == len(told)
+    assert all(part in notice for part, notice in zip(told, notices, strict=True))
 
 
 def test_notes_on_the_config_are_told_once_for_all_trials(capsys):

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from rtrain.config.trials import Plan
 from rtrain.runs.records import TrialRecord
 
+NO_ROOM = "the cluster has not enough free resources"
+
 
 class TrialListener(Protocol):
     """Whoever wants to know how trials stand."""
@@ -36,6 +38,10 @@ class Pool(Protocol):
 
     most_at_once: int | None
     """How many trials there can ever be room for at the same time; None: it depends on the trials."""
+
+    @property
+    def obstacle(self) -> str:
+        """Why the next trial is not started although none is trained."""
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Begin to train a trial if its resources are free; return whether they were."""

@@ -25,7 +25,7 @@ from rtrain.runs.observer import SilentObserver
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.schemas import schemas
-from rtrain.sweeps.executors.base import TrialListener
+from rtrain.sweeps.executors.base import NO_ROOM, TrialListener
 from rtrain.sweeps.trial_runner import ForwardingObserver, begun
 from rtrain.training.fit import train_prepared
 from rtrain.training.preparation import prepared
@@ -124,6 +124,7 @@ class HydraLauncherExecutor:
     """
 
     most_at_once: int | None = None
+    obstacle = NO_ROOM
 
     def __init__(self, trials: Trials, hearer: TrialListener, stop: StopRequest) -> None:
         self._trials, self._hearer, self._stop = trials, hearer, stop

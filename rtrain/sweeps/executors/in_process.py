@@ -11,7 +11,7 @@ from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
 from rtrain.process.interrupts import StopRequest
 from rtrain.sweeps.data import Data
-from rtrain.sweeps.executors.base import TrialListener
+from rtrain.sweeps.executors.base import NO_ROOM, TrialListener
 from rtrain.sweeps.trial_runner import ForwardingObserver, Task, train_trial
 
 
@@ -61,6 +61,7 @@ class SequentialExecutor:
     """
 
     most_at_once: int | None = 1
+    obstacle = NO_ROOM
     """A search proposes the next trial once it has learned what this one came to."""
 
     def __init__(self, hearer: TrialListener, data: Data, stop: StopRequest) -> None:

@@ -29,7 +29,7 @@ from rtrain.runs.events import Event
 from rtrain.runs.records import TrialBeganRecord, TrialDoneRecord, TrialRecord
 from rtrain.runs.status import Status
 from rtrain.sweeps.data import Data
-from rtrain.sweeps.executors.base import TrialListener
+from rtrain.sweeps.executors.base import NO_ROOM, TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
 from rtrain.sweeps.trial_runner import ForwardingObserver, Task, train_trial
 from rtrain.trainers.registry import trainer_of
@@ -162,6 +162,11 @@ class RayExecutor:
     """
 
     most_at_once: int | None = None
+
+    @property
+    def obstacle(self) -> str:
+        """Why the next trial is not started although none is trained."""
+        return NO_ROOM if self._cluster.answers else "the head of the cluster does not answer"
 
     def __init__(self, cluster: Cluster, hearer: TrialListener, data: Data) -> None:
         self._cluster, self._hearer, self._data = cluster, hearer, data
