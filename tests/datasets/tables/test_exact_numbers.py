@@ -180,3 +180,20 @@ def test_streamed_numbers_are_those_of_the_whole_file(long_file, widened):
     exact = reading(exact=["uid"])
     found = [one for table in exact.batches(str(file), ["uid"], widened) for one in table["uid"].to_pylist()]
     assert found == exact.read(file, ["uid"])["uid"].to_pylist() == numbers
+
+
+@pytest.mark.parametrize("number", [2**63 + 1, -(2**63) - 1, {"deep": [2**64 + 1]}, [2**53 + 1, 0.5]])
+@pytest.mark.parametrize("source", ["lines", "list"])
+def test_whole_numbers_inside_of_a_nested_column_are_never_rounded(tmp_path, source, number):
+    rows = [{"meta": {"id": one}, "a": 1} for one in (number, number)]
+    file = tmp_path / ("x.jsonl" if source == "lines" else "x.json")
+    file.write_text("\n".join(map(json.dumps, rows)) if source == "lines" else json.dumps(rows))
+    with pytest.raises(DatasetError, match=r"x\.jsonl?: .*'?meta"):
+        list(JsonFormat(exact=["meta"]).batches(str(file), ["a", "meta"]))
+
+
+def test_nested_numbers_that_floats_hold_are_read(tmp_path):
+    rows = [{"meta": {"id": 2**53 + 1, "size": 1e300, "parts": [2**54, 0.5]}} for _ in range(3)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (table,) = JsonFormat(exact=["meta"]).batches(str(tmp_path / "x.jsonl"), ["meta"])
+    assert table.to_pylist() == rows

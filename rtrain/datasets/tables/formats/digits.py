@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,12 +22,54 @@ Written = Callable[[str], Iterator[str | None]]
 """Returns the texts of the numbers in a column, row by row."""
 
 
-def may_be_rounded(values: pa.ChunkedArray) -> bool:
+def may_be_rounded(values: pa.ChunkedArray | pa.Array) -> bool:
     """Return whether a column was read as floats, some of which may have been whole numbers with more digits."""
     if not pa.types.is_floating(values.type):
         return False
     largest = pc.max(pc.abs(values)).as_py()
     return largest is not None and largest >= WHOLE
+
+
+def refuse_rounded_inside(
+    name: str, values: pa.ChunkedArray, written: Sequence[Any], file: Path, first_row: int = 0
+) -> None:
+    """Raise a DatasetError if a whole number inside of a nested column is another one than in the file.
+
+    Args:
+        name: Of the column.
+        values: The column.
+        written: Its values, row by row, as Python reads them.
+        file: The file, for the message.
+        first_row: Rows of the file before it.
+    """
+    for row, (value, exact) in enumerate(zip(values, written, strict=True), start=first_row + 1):
+        for number in _rounded(exact, value.as_py()):
+            raise DatasetError(
+                f"{file}: row {row} has {number} inside '{name}', which would be rounded: it is read as float64.",
+                "Write such numbers as text, or leave the column out: 'dataset.ids=[...]' names those to keep.",
+            )
+
+
+def _has_large_float_inside(values: pa.ChunkedArray) -> bool:
+    return pa.types.is_nested(values.type) and any(map(_has_large_float, values.chunks))
+
+
+def _has_large_float(values: pa.Array) -> bool:
+    if pa.types.is_struct(values.type):
+        return any(map(_has_large_float, values.flatten()))
+    if pa.types.is_nested(values.type):
+        return _has_large_float(values.flatten())
+    return may_be_rounded(values)
+
+
+def _rounded(exact: Any, value: Any) -> Iterator[int]:
+    """Yield the whole numbers in ``exact`` that are other ones in ``value``."""
+    if isinstance(exact, dict) and isinstance(value, dict):
+        yield from (number for name, one in exact.items() for number in _rounded(one, value.get(name)))
+    elif isinstance(exact, list) and isinstance(value, list):
+        yield from (number for pair in zip(exact, value, strict=False) for number in _rounded(*pair))
+    elif type(exact) is int and isinstance(value, float) and exact != value:
+        yield exact
 
 
 def with_digits(table: pa.Table, columns: Iterable[str], written: Written) -> pa.Table:
@@ -54,6 +97,8 @@ class StreamedDigits:
     file: Path
     first_row: int
     """Rows of the file before the first table, for messages."""
+    nested: Callable[[str], Iterator[Any]] | None = None
+    """Returns the values of a nested column, row by row, as Python reads them."""
     _begin: int = 0
     _texts: dict[str, _Texts] = field(default_factory=dict)
 
@@ -65,6 +110,8 @@ class StreamedDigits:
         """
         for name in self.columns:
             place = table.column_names.index(name)
+            if self.nested is not None and _has_large_float_inside(table.column(place)):
+                self._check_inside(name, table.column(place))
             if name in self.as_texts or may_be_rounded(table.column(place)):
                 found = self._read(name, table.num_rows)
                 table = table if found is None else table.set_column(place, name, found)
@@ -83,6 +130,13 @@ class StreamedDigits:
         self._check(name, texts)
         return None
 
+    def _check_inside(self, name: str, values: pa.ChunkedArray) -> None:
+        if name not in self._texts:
+            assert self.nested is not None
+            self._texts[name] = _Texts(self.nested(name))
+        written = self._texts[name].rows(self._begin, len(values))
+        refuse_rounded_inside(name, values, written, self.file, self.first_row + self._begin)
+
     def _check(self, name: str, texts: Sequence[str | None]) -> None:
         rounded = _first_rounded(texts)
         if rounded is not None:
@@ -98,10 +152,10 @@ class StreamedDigits:
 class _Texts:
     """The texts of a column, of which some rows are needed, in their order."""
 
-    def __init__(self, texts: Iterator[str | None]) -> None:
+    def __init__(self, texts: Iterator[Any]) -> None:
         self._texts, self._place = texts, 0
 
-    def rows(self, begin: int, num_rows: int) -> list[str | None]:
+    def rows(self, begin: int, num_rows: int) -> list[Any]:
         """Return the texts of some rows."""
         skipped, self._place = begin - self._place, begin + num_rows
         return list(islice(self._texts, skipped, skipped + num_rows))

@@ -126,6 +126,7 @@ class JsonFormat:
 
         exact = [name for name in columns if name in self.exact]
         digits = StreamedDigits(exact, as_texts, widened, lambda name: _written(opened(), name), file, first_row)
+        digits.nested = lambda name: _values(opened(), name)
         with _errors_named(file), opened() as stream:
             for batch in _streamed(stream, schema):
                 yield digits.checked(_checked(pa.Table.from_batches([batch]).select(list(columns))))
@@ -192,6 +193,12 @@ def _written(stream: Any, name: str) -> Iterator[str | None]:
             if line.strip():
                 value = json.loads(line, parse_int=str, parse_float=str).get(name)
                 yield None if value is None else str(value)
+
+
+def _values(stream: Any, name: str) -> Iterator[Any]:
+    """Yield the values in a column of lines, with all digits of whole numbers."""
+    with stream:
+        yield from (json.loads(line).get(name) for line in io.BufferedReader(stream) if line.strip())
 
 
 def _streamed(stream: Any, schema: pa.Schema | None) -> Any:

@@ -65,10 +65,11 @@ def document_table(columns: Mapping[str, list[Any]], exact: Sequence[str], drop:
     def array(name: str) -> pa.Array:
         try:
             return _array(columns[name])
-        except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+        except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
             if is_dropped(name, drop):
                 return pa.nulls(len(columns[name]))
-            raise
+            why = "a whole number is too large" if isinstance(error, OverflowError) else error
+            raise ValueError(f"column '{name}' can't be read: {why}") from error
 
     table = pa.Table.from_pydict({name: array(name) for name in columns})
     return with_digits(table, exact, texts)
