@@ -34,7 +34,7 @@ def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | 
 
     Args:
         run_dir: The run.
-        status: ``succeeded`` or ``failed``.
+        status: What it is from now on.
         reason: Why, in one line.
         error: ``type`` and ``message``, if it failed.
     """

@@ -32,7 +32,7 @@ from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, mak
 from rtrain.sweeps.left_files import files_reported
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.planning import Checks, Planner, named
-from rtrain.sweeps.record.catching_up import catch_up, end_dead, take_results, tell_of_other_code
+from rtrain.sweeps.record.catching_up import catch_up, end_cut_off, end_dead, take_results, tell_of_other_code
 from rtrain.sweeps.record.folder import opened
 from rtrain.sweeps.record.rebuilding import opened_record
 from rtrain.sweeps.record.remote import copied, find_sweep
@@ -206,6 +206,7 @@ class Sweep:
             for number in list(self._running):  # cut off, as the sweep was in the middle of its loop
                 trial = self._taken(number)
                 trial.status = Status.INTERRUPTED
+                end_cut_off(self.record.folder / trial.name, status, self._ending or "the sweep ended")
                 self._observer.trial_changed(trial)
             self.record.finish(status)
             self._observer.sweep_ended(self.record)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from tiny_sweeps import CONFIG, TINY, swept
 from rtrain.cli.app import run as rtrain
 from rtrain.process.interrupts import REASONS
 from rtrain.runs.filesystem.lock import locked
+from rtrain.runs.manifest import read_manifest
 from rtrain.runs.run import Run
 from rtrain.runs.status import Status
 from rtrain.runs.verify import verify_run
+from rtrain.sweeps.record import catching_up
 from rtrain.sweeps.record.sweep_record import read_sweep
 
 RTRAIN = str(Path(sys.executable).with_name("rtrain"))
@@ -96,6 +99,38 @@ def test_a_second_signal_ends_the_sweep_with_the_status_of_the_first_and_a_line_
     assert [one["status"] for one in data["trials"]] == ["interrupted", "planned"]
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith(data["trials"][0]["name"])] == ["interrupted"]
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_the_run_of_a_process_that_a_second_signal_killed_ends_as_the_sweep(monkeypatch, is_alive):
+    data, folder = swept(TWO)
+    first, second = [folder / one["name"] for one in data["trials"]]
+    manifest = read_manifest(first)
+    manifest.status, manifest.exit_reason = Status.RUNNING, None
+    manifest.write(first)
+    before = read_manifest(second)
+    monkeypatch.setattr(catching_up, "LAST_SECONDS", 0.1)
+    with locked(first) if is_alive else nullcontext():
+        for run_dir in (first, second, folder / "never-began"):
+            catching_up.end_cut_off(run_dir, Status.PREEMPTED, "stopped by SIGTERM")
+    ended = read_manifest(first)
+    assert ended.status == (Status.RUNNING if is_alive else Status.PREEMPTED)
+    assert ended.exit_reason == (None if is_alive else "stopped by SIGTERM")
+    assert read_manifest(second) == before
+
+
+@pytest.mark.slow
+def test_ctrl_c_twice_leaves_no_run_of_a_sweep_on_ray_running(tmp_path):
+    words = [*WORDS, "num_workers=1", "trainer.max_epochs=500000", "sweep.name=one"]
+    sweeping = Sweeping(tmp_path / "runs", words)
+    sweeping.until(lambda: sum(path.stat().st_size > 0 for path in tmp_path.glob("runs/*/*/events.jsonl")) == 2)
+    os.killpg(sweeping.process.pid, signal.SIGINT)
+    time.sleep(0.25)
+    os.killpg(sweeping.process.pid, signal.SIGINT)
+    assert sweeping.process.wait() == 130, sweeping.text()
+    found = [Run.load(path.parent).manifest for path in tmp_path.glob("runs/*/*/manifest.json")]
+    assert {(one.status, one.exit_reason) for one in found} == {("interrupted", "stopped by Ctrl-C")}
 
 
 class Sweeping:

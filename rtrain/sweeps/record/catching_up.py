@@ -26,6 +26,8 @@ from rtrain.trainers.registry import recorded_packages
 
 PATIENCE_SECONDS = 30.0
 """How long the processes may take to end that a sweep has left."""
+LAST_SECONDS = 2.0
+"""How long a process may take that was killed."""
 
 
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> dict[int, Mapping[str, Any]]:
@@ -132,6 +134,21 @@ def _forget(trial: Trial) -> None:
     )
     for one in fields(Trial):
         setattr(trial, one.name, getattr(planned, one.name))
+
+
+def end_cut_off(run_dir: Path, status: str, reason: str) -> None:
+    """Have the manifest of a run whose process was just killed say how the sweep ended it; it could not say so itself.
+
+    Args:
+        run_dir: The run.
+        status: The sweep's.
+        reason: Why, in one line.
+    """
+    if not (run_dir / MANIFEST).exists() or not wait_until_free(run_dir, LAST_SECONDS):
+        return
+    with suppress(RtrainError):  # else the manifest stays as it is, as that of a killed run
+        if read_manifest(run_dir).status == Status.RUNNING:
+            end_run(run_dir, status, reason)
 
 
 def end_dead(run_dir: Path, error: Mapping[str, Any]) -> None:
