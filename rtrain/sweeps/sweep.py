@@ -124,7 +124,7 @@ class Sweep:
         """By trial, the status that its manifest has at the end."""
         self._metric_notes = MetricNotes(trials.probe.conf, self.record, observer.notice)
         self._told_wait = ""
-        """Why nothing trains, as it was told since something trained last."""
+        """Why nothing trains, as the last notice says; empty once something trains."""
         self._ending: str | None = None
         """Why no more trials are started."""
 
