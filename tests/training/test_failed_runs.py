@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 import traceback
 from pathlib import Path
 
@@ -208,7 +209,10 @@ def fail(capsys, text, *overrides):
 def test_an_error_of_a_loop_is_shown_once_with_the_lines_of_the_loop(project, capsys, how):
     code, out, err = fail(capsys, LOOP, f"trainer.train_loop_config.how={how}")
     assert code == 1
-    assert err.startswith(LOOPS[how].lstrip("\n")), err
+    screen = LOOPS[how].lstrip("\n")
+    if how == "assert" and sys.version_info[:2] == (3, 12):  # there the whole statement raises: nothing is marked
+        screen = screen.replace(":13:16 ", ":13 ").replace("\n         |        ^^^^^^^^^^^^^^^\n", "\n")
+    assert err.startswith(screen), err
     first = LOOPS[how].strip().split("\n")[0].removeprefix("error: ")
     assert (out + err).count(first) == 1
     assert "Error" not in out
