@@ -25,7 +25,7 @@ from rtrain.config.run_conf import BoundsConf
 from rtrain.config.schema import ClusterConf, RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session
-from rtrain.config.targets.allow_list import project_forgotten
+from rtrain.config.targets.forgetting import project_forgotten
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.process.interrupts import stopped_after
 from rtrain.runs.observer import SilentObserver

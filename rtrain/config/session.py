@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -104,6 +105,7 @@ class Session:
         Raises:
             ConfigError: There is no such config.
         """
+        modules_before = frozenset(sys.modules)
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
         opened, of_users = partial(open_keys, self._schemas), partial(users_keys, self._schemas)
@@ -114,6 +116,7 @@ class Session:
                 error.hint = error.hint and error.hint.replace("rtrain fit ", f"{' '.join(CHECK)} ")
             raise
         self.request.typed, self.request.call = self._typed, self._call
+        self.request.modules_before = modules_before
         primary = self.request.primary
         register_resolvers(Path.cwd() if primary.given else primary.folder)
         return self

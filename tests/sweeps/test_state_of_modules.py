@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import rtrain
 from rtrain.cli.app import run as command
 
 LOOP = """import ray.train
@@ -54,13 +55,33 @@ def test_each_trial_finds_the_modules_as_a_run_alone_would(project, words):
     assert [one["values"] for one in trials] == [[1], [1], [1]]
 
 
-def test_whoever_had_a_module_before_the_sweep_has_it_afterwards(tmp_path, monkeypatch):
+def test_a_module_that_can_not_be_imported_twice_says_what_to_do(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "registered", [], raising=False)
+    Path("pyproject.toml").write_text("")
+    Path("loop.yaml").write_text(CONFIG)
+    once = "import sys\nif sys.registered: raise KeyError('own_op is registered already')\nsys.registered.append('own_op')\n"
+    Path("ops.py").write_text(once)
+    Path("loop.py").write_text("import ops\n" + PLACES["of the loop"]["loop.py"])
+    assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 1
+    told = capfd.readouterr().out
+    assert "2 failed" in told
+    assert "importing loop failed: KeyError: 'own_op is registered already'" in told
+    assert "ops.py:2" in told
+    assert "hydra/launcher=joblib" in told
+
+
+def test_modules_of_the_program_that_asks_for_the_sweep_stay_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("pyproject.toml").write_text("")
     Path("loop.yaml").write_text(CONFIG)
     Path("loop.py").write_text(PLACES["of the loop"]["loop.py"])
     loop = import_module("loop")
-    assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 0
-    assert sys.modules["loop"] is loop
-    del sys.modules["loop"]
+    loop.seen = [0] * 7
+    try:
+        trials = rtrain.sweep("loop.yaml", num_workers=0).trials
+        assert [one.values for one in trials] == [{"loss": 8}, {"loss": 9}, {"loss": 10}]
+        assert sys.modules["loop"] is loop
+    finally:
+        del sys.modules["loop"]

@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from rtrain.config.did_you_mean import closest, to_try
@@ -58,56 +54,6 @@ def modules_with(name: str, roots: Sequence[Path] | None = None) -> list[str]:
     places = project_roots() if roots is None else roots
     files = [file for root in places for file in sorted(root.glob("*.py"))]
     return [file.stem for file in files if defined.search(file.read_text(encoding="utf-8", errors="replace"))]
-
-
-@contextmanager
-def project_forgotten() -> Iterator[None]:
-    """Forget, after the block, the project that it used: the modules of the next one may have the same names."""
-    paths, modules = list(sys.path), set(sys.modules)
-    try:
-        yield
-    finally:
-        roots = [root for root in project_roots() if str(root) not in paths]
-        sys.path[:] = paths
-        for name in project_modules(roots).keys() - modules:
-            del sys.modules[name]
-
-
-@contextmanager
-def project_state_forgotten(root: str | Path) -> Iterator[None]:
-    """Use a project in the block, and forget what its modules hold afterwards: the next import runs them again."""
-    with project_forgotten():
-        use_project_root(root)
-        try:
-            yield
-        finally:
-            for name in project_modules([Path(root)]):
-                del sys.modules[name]
-
-
-def project_modules(roots: Sequence[Path]) -> dict[str, ModuleType]:
-    """Return what this process has imported from project folders, without rtrain and its plugins, which stay loaded."""
-    tops = {name.partition(".")[0] for name in sys.modules} - _plugin_packages()
-    own = {
-        top
-        for top in tops
-        if not is_framework(top)
-        and any(_is_own(place, root) for place in _places(sys.modules.get(top)) for root in roots)
-    }
-    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] in own}
-
-
-@cache
-def _plugin_packages() -> frozenset[str]:
-    found = metadata.entry_points()
-    groups = [group for group in found.groups if group.startswith("rtrain.")]
-    return frozenset(re.split("[.:]", one.value)[0] for group in groups for one in found.select(group=group))
-
-
-def _places(module: ModuleType | None) -> list[Path]:
-    """Return the file of a module, or the folders of a package that has no ``__init__.py``."""
-    own = getattr(module, "__dict__", {})  # one that is imported lazily would import the rest if it was asked for more
-    return [Path(own["__file__"])] if own.get("__file__") else [Path(one) for one in own.get("__path__", ())]
 
 
 def is_framework(module: str) -> bool:
@@ -166,12 +112,12 @@ def file_in_project(module: str) -> Path | None:
             return None
         paths = list(spec.submodule_search_locations or [])
     file = Path(spec.origin) if spec and spec.origin else None
-    return file if file and any(_is_own(file, root) for root in project_roots()) else None
+    return file if file and any(is_own(file, root) for root in project_roots()) else None
 
 
 def _lies_in(top: str, root: Path) -> bool:
     """Return whether the top-level module ``top`` would be imported from a file of the project in ``root``."""
-    return any(_is_own(Path(origin), root) for origin in _origins(top, [str(root), *sys.path]))
+    return any(is_own(Path(origin), root) for origin in _origins(top, [str(root), *sys.path]))
 
 
 def _origins(top: str, paths: Sequence[str]) -> list[str]:
@@ -181,7 +127,8 @@ def _origins(top: str, paths: Sequence[str]) -> list[str]:
     return [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
 
 
-def _is_own(path: Path, root: Path) -> bool:
+def is_own(path: Path, root: Path) -> bool:
+    """Return whether a file of a project folder is the project's, and not of a package that is installed there."""
     try:
         inside = path.resolve().relative_to(root.resolve())
     except ValueError:

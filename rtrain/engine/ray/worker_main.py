@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.targets.allow_list import project_state_forgotten, use_project_root
+from rtrain.config.targets.allow_list import use_project_root
+from rtrain.config.targets.forgetting import project_state_forgotten
 from rtrain.datasets.base import Dataset
 from rtrain.engine.crash import crash_log
 from rtrain.engine.log_capture import copied_output, library_news_unshown

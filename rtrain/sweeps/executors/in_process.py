@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.config.targets.allow_list import project_modules, project_roots
 from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
 from rtrain.process.interrupts import StopRequest
@@ -58,17 +56,17 @@ class SequentialExecutor:
         hearer: Receives the state of trials.
         data: Reads their data.
         stop: Whether the sweep is to end.
+        modules_before: Modules that this process had before it was asked for the sweep.
     """
 
     most_at_once: int | None = 1
-    obstacle = NO_ROOM
     """A search proposes the next trial once it has learned what this one came to."""
+    obstacle = NO_ROOM
 
-    def __init__(self, hearer: TrialListener, data: Data, stop: StopRequest) -> None:
-        self._hearer, self._data, self._sweep = hearer, data, stop
+    def __init__(self, hearer: TrialListener, data: Data, stop: StopRequest, modules_before: frozenset[str]) -> None:
+        self._hearer, self._data, self._sweep, self._modules_before = hearer, data, stop, modules_before
         self._next: tuple[int, Plan] | None = None
         self._stop = TrialStop(stop)
-        self._imported = project_modules(project_roots())
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Take the trial as the next one."""
@@ -81,7 +79,7 @@ class SequentialExecutor:
             return
         number, plan = self._next
         self._stop = TrialStop(self._sweep)
-        task = Task(plan=plan, cluster=None, num_threads=None)
+        task = Task(plan=plan, cluster=None, num_threads=None, modules_before=self._modules_before)
         forwarding = ForwardingObserver(lambda record: self._hearer.hear(number, record))
         error: Mapping[str, Any] | None
         try:
@@ -100,5 +98,4 @@ class SequentialExecutor:
         self._stop.ask(status, reason)
 
     def close(self) -> None:
-        """Give the process back the modules that it had: objects of their classes may have stayed."""
-        sys.modules.update(self._imported)
+        """Nothing is left when ``wait`` returns."""

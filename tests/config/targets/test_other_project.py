@@ -1,18 +1,12 @@
 """One process, two projects with modules of the same names: the code of one is never taken for the other's."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-import rtrain
-from rtrain.config.targets.allow_list import (
-    project_forgotten,
-    project_modules,
-    project_state_forgotten,
-    use_project_root,
-)
+from rtrain.config.targets.allow_list import use_project_root
 from rtrain.config.targets.builder import Builder
+from rtrain.config.targets.forgetting import project_forgotten
 from rtrain.errors import ConfigError
 
 FILES = {
@@ -69,23 +63,6 @@ def test_a_project_that_was_forgotten_stands_in_the_way_of_none(projects):
         with project_forgotten():
             values.append(built(project(str(value), value), target))
     assert values == [1, 2]
-
-
-@pytest.mark.parametrize("known", [False, True])
-def test_the_state_of_a_project_is_forgotten_however_it_is_on_the_path(projects, monkeypatch, known):
-    project, target = projects
-    root = project("one", 1)
-    if known:  # Ray gives its workers the path of the driver
-        monkeypatch.syspath_prepend(str(root))
-    found = []
-    for _ in range(2):
-        with project_state_forgotten(root):
-            found.append(Builder(()).build({"_target_": target}, "trainer.model"))
-    assert type(found[0]) is not type(found[1])
-
-
-def test_rtrain_stays_loaded_where_it_lies_in_the_project():
-    assert not [name for name in project_modules([Path(rtrain.__file__).parents[1]]) if name.startswith("rtrain")]
 
 
 @pytest.mark.parametrize(
