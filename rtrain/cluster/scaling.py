@@ -89,8 +89,11 @@ def workers_here(conf: ScalingConf) -> int:
 
 
 def one_per_core(conf: ScalingConf) -> ScalingConf:
-    """Return the request with no more workers than this machine has cores, for work whose result they don't change."""
-    return replace(conf, num_workers=min(workers_here(conf), num_cores()))
+    """Return the request with no more workers than this machine has cores, for work whose result they don't change.
+
+    Workers that have a GPU each are as many as requested.
+    """
+    return conf if conf.use_gpu else replace(conf, num_workers=min(workers_here(conf), num_cores()))
 
 
 def fewest_and_most(conf: ScalingConf, *, own_cluster: bool) -> tuple[int, int]:

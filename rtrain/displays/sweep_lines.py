@@ -232,7 +232,7 @@ def _mean_lines(record: SweepRecord) -> list[str]:
     over = " and ".join(repeating_keys(record.trials))
     return [
         "",
-        f"mean ± standard deviation of trials that differ in {over} alone, best first:",
+        f"mean ± standard deviation of trials that differ in {over} alone, best mean first:",
         *_aligned([head, *rows]),
     ]
 

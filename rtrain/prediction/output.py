@@ -21,9 +21,11 @@ from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.columns import columns_of
 from rtrain.prediction.places import check_folder, check_free
 from rtrain.prediction.scoring import scores_of
-from rtrain.runs.filesystem.files import named_output
+from rtrain.runs.filesystem.files import finite, named_output
 from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, QuantileModel, TextModel
 
+INFINITIES = {math.inf: "Infinity", -math.inf: "-Infinity"}
+"""In JSON lines, as in the JSON of Protocol Buffers."""
 ENDINGS = (".parquet", ".csv", ".jsonl")
 PART = "part-{:05d}.parquet"
 GROUP_ROWS = 65_536
@@ -334,18 +336,12 @@ class _JsonLines:
 
     def write_table(self, table: pa.Table) -> None:
         """Write the rows; what JSON lacks becomes null, if it is NaN, or the text ``Infinity`` or ``-Infinity``."""
-        rows = (json.dumps(_strict(row), ensure_ascii=False, default=str, allow_nan=False) for row in table.to_pylist())
+        rows = (
+            json.dumps(finite(row, INFINITIES), ensure_ascii=False, default=str, allow_nan=False)
+            for row in table.to_pylist()
+        )
         self._file.writelines(f"{row}\n" for row in rows)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def _strict(value: Any) -> Any:
-    """Return plain data whose infinite numbers are text, at any depth, as in the JSON of Protocol Buffers."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Mapping):
-        return {str(key): _strict(one) for key, one in value.items()}
-    return [_strict(one) for one in value] if isinstance(value, list | tuple) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -11,7 +12,7 @@ from rtrain.runs.status import Status
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
 
-NAMES = ("seed", "random_state", "fold")
+_NAMES = re.compile(r"(?:^|[._])(?:seed|random_state|(?<!n_)(?<!num_)fold)$", re.IGNORECASE)
 """What repeats a trial is called so; a longer name ends with it: ``data_seed``."""
 SPLIT = "dataset.split.by_column"
 """A column of folds, say, whose values in turn are the rows that measure."""
@@ -40,18 +41,22 @@ class Repetitions:
 def repeating_keys(trials: Iterable[Trial]) -> list[str]:
     """Return the keys that vary between trials to repeat them: seeds, folds and the column of a split."""
     keys = dict.fromkeys(key for one in trials for key in one.params)
-    return [key for key in keys if key.startswith(SPLIT) or key.rpartition(".")[2].lower().endswith(NAMES)]
+    return [key for key in keys if key.startswith(SPLIT) or _NAMES.search(key)]
 
 
 def repetitions(record: SweepRecord) -> list[Repetitions]:
-    """Return the repeated trials of a sweep that trained to their end, the best mean first; nothing if none is."""
+    """Return the repeated trials of a sweep that trained to their end, the best mean first; nothing if none is.
+
+    Those of which some have failed, say, come last: the others may be the lucky ones.
+    """
     repeating = repeating_keys(record.trials)
     found: dict[tuple[tuple[str, str], ...], Repetitions] = {}
     for one in record.trials:
         if one.status == Status.SUCCEEDED and one.values is not None and all(map(math.isfinite, one.values)):
             params = {key: value for key, value in one.params.items() if key not in repeating}
             found.setdefault(tuple(sorted(params.items())), Repetitions(params, [])).values.append(one.values)
-    if all(len(one.values) < 2 for one in found.values()):
+    most = max((len(one.values) for one in found.values()), default=0)
+    if most < 2:
         return []
     sign = -1 if record.goals[0].mode == "max" else 1
-    return sorted(found.values(), key=lambda one: sign * one.means[0])
+    return sorted(found.values(), key=lambda one: (len(one.values) < most, sign * one.means[0]))

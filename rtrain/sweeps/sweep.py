@@ -203,10 +203,10 @@ class Sweep:
         finally:
             stop.ending = True
             self._pool.close()
-            for number in list(self._running):  # cut off, as the sweep was in the middle of its loop
-                trial = self._taken(number)
+            cut_off = [self._taken(number) for number in list(self._running)]  # in the middle of the loop above
+            end_cut_off([self.record.folder / one.name for one in cut_off], status, self._ending or "the sweep ended")
+            for trial in cut_off:
                 trial.status = Status.INTERRUPTED
-                end_cut_off(self.record.folder / trial.name, status, self._ending or "the sweep ended")
                 self._observer.trial_changed(trial)
             self.record.finish(status)
             self._observer.sweep_ended(self.record)

@@ -98,6 +98,7 @@ def test_work_whose_result_workers_do_not_change_has_one_worker_per_core_at_most
     assert one_per_core(ScalingConf(num_workers=100 * cores)).num_workers == cores
     assert one_per_core(ScalingConf(num_workers=Elastic(50 * cores, 100 * cores))).num_workers == cores
     assert one_per_core(ScalingConf(num_workers=1)).num_workers == 1
+    assert one_per_core(ScalingConf(num_workers=100 * cores, use_gpu=True)).num_workers == 100 * cores
 
 
 def test_only_a_cluster_that_was_joined_is_followed():

@@ -113,7 +113,7 @@ def test_the_run_of_a_process_that_a_second_signal_killed_ends_as_the_sweep(monk
     monkeypatch.setattr(catching_up, "LAST_SECONDS", 0.1)
     with locked(first) if is_alive else nullcontext():
         for run_dir in (first, second, folder / "never-began"):
-            catching_up.end_cut_off(run_dir, Status.PREEMPTED, "stopped by SIGTERM")
+            catching_up.end_cut_off([run_dir], Status.PREEMPTED, "stopped by SIGTERM")
     ended = read_manifest(first)
     assert ended.status == (Status.RUNNING if is_alive else Status.PREEMPTED)
     assert ended.exit_reason == (None if is_alive else "stopped by SIGTERM")

@@ -41,6 +41,9 @@ def a_record(folder, rows, modes=("min",)):
         ("trainer.optimizer.lr", False),
         ("dataset.split.test", False),
         ("trainer.params.seed_per_iteration", False),
+        ("vars.manifold", False),
+        ("vars.n_fold", False),
+        ("vars.seed", True),
         ("model", False),
     ],
 )
@@ -66,7 +69,8 @@ def test_means_are_those_of_pandas(tmp_path, seed):
         first=[a for a, _ in values], more=[b for _, b in values]
     )
     expected = frame.groupby(["lr", "depth"])[["first", "more"]].agg(["mean", "std", "count"])
-    expected = expected.sort_values(("first", "mean"), ascending=mode == "min")
+    expected["few"] = expected["first", "count"] < expected["first", "count"].max()
+    expected = expected.sort_values(["few", ("first", "mean")], ascending=[True, mode == "min"]).drop(columns="few")
     assert [(one.params["lr"], one.params["depth"]) for one in found] == list(expected.index)
     np.testing.assert_allclose([one.means for one in found], expected.xs("mean", axis=1, level=1))
     deviations = [[np.nan if value is None else value for value in one.deviations] for one in found]
@@ -85,6 +89,15 @@ def test_trials_without_a_result_of_their_whole_training_do_not_count(tmp_path):
     rows += [([f"run.seed={seed}"], values, facts) for seed, (facts, values) in enumerate(more, start=3)]
     (found,) = repetitions(a_record(tmp_path, rows))
     assert found.values == [[1.0], [2.0]]
+
+
+def test_the_best_mean_is_not_that_of_the_few_that_did_not_fail(tmp_path):
+    rows = [([f"lr={lr}", f"run.seed={seed}"], [0.5], {}) for lr in (1, 2) for seed in (1, 2, 3)]
+    rows[0] = (rows[0][0], [0.1], {})
+    rows[1:3] = [(words, None, {"status": "failed"}) for words, *_ in rows[1:3]]
+    record = a_record(tmp_path, rows)
+    assert [one.params["lr"] for one in repetitions(record)] == ["2", "1"]
+    assert "mean        val/0 0.5 ± 0  lr=2  (3 trials, by run.seed)" in end_lines(record)
 
 
 def test_a_sweep_that_repeats_nothing_has_no_means(tmp_path):
@@ -109,5 +122,5 @@ def test_folds_of_a_table_are_shown_with_their_mean(tmp_path, monkeypatch, capsy
     )
     assert best is not None
     assert re.search(
-        rf"alone, best first:\ntest/rmse +trials +max_depth\n{best[1]} +3 +{best[2]}\n\S+ ± \S+ +3 +\d\n", shown
+        rf"alone, best mean first:\ntest/rmse +trials +max_depth\n{best[1]} +3 +{best[2]}\n\S+ ± \S+ +3 +\d\n", shown
     )

@@ -19,6 +19,10 @@ def main(config):
     seen.append(1)
     ray.train.report({{"loss": len(seen)}})
 """
+ONCE = """import sys
+if sys.registered: raise KeyError("own_op is registered already")
+sys.registered.append("own_op")
+"""
 PLACES = {
     "of the loop": {"loop.py": LOOP.format(before="seen = []", inside="pass")},
     "that it imports": {"kept.py": "seen = []", "loop.py": LOOP.format(before="from kept import seen", inside="pass")},
@@ -60,8 +64,7 @@ def test_a_module_that_can_not_be_imported_twice_says_what_to_do(tmp_path, monke
     monkeypatch.setattr(sys, "registered", [], raising=False)
     Path("pyproject.toml").write_text("")
     Path("loop.yaml").write_text(CONFIG)
-    once = "import sys\nif sys.registered: raise KeyError('own_op is registered already')\nsys.registered.append('own_op')\n"
-    Path("ops.py").write_text(once)
+    Path("ops.py").write_text(ONCE)
     Path("loop.py").write_text("import ops\n" + PLACES["of the loop"]["loop.py"])
     assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 1
     told = capfd.readouterr().out

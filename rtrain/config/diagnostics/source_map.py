@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key, split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.compose.sources.config_source import SCHEME, RtrainSource
+from rtrain.config.compose.sources.config_source import RtrainSource, source_uri
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.files.locations import shown
 from rtrain.config.files.yaml_file import YamlFile, read_yaml
@@ -134,7 +134,7 @@ class SourceMap:
             if isinstance(source, RtrainSource):
                 yield source.file_of(config_path)
         for folder in self.request.searched:
-            yield RtrainSource("searchpath", f"{SCHEME}://{folder}").file_of(config_path)
+            yield RtrainSource("searchpath", source_uri(Path(folder))).file_of(config_path)
 
     @cached_property
     def _defaults(self) -> list[ResultDefault]:

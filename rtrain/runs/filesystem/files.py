@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from rtrain.errors import RtrainError, RunDirError, StrangeFileError
@@ -149,14 +150,19 @@ def to_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(finite(value), indent=indent, separators=separators, default=str, allow_nan=False)
 
 
-def finite(value: Any) -> Any:
-    """Return plain data with None for numbers that JSON lacks, NaN and infinity, at any depth."""
+def finite(value: Any, infinities: Mapping[float, str] = MappingProxyType({})) -> Any:
+    """Return plain data with None for numbers that JSON lacks, NaN and infinity, at any depth.
+
+    Args:
+        value: The data.
+        infinities: Texts for infinite numbers, in place of None.
+    """
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) else infinities.get(value)
     if isinstance(value, Mapping):
-        return {str(key): finite(one) for key, one in value.items()}
+        return {str(key): finite(one, infinities) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(one, infinities) for one in value]
     return value
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -27,7 +28,7 @@ from rtrain.trainers.registry import recorded_packages
 PATIENCE_SECONDS = 30.0
 """How long the processes may take to end that a sweep has left."""
 LAST_SECONDS = 2.0
-"""How long a process may take that was killed."""
+"""How long processes may take that were killed."""
 
 
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> dict[int, Mapping[str, Any]]:
@@ -136,19 +137,20 @@ def _forget(trial: Trial) -> None:
         setattr(trial, one.name, getattr(planned, one.name))
 
 
-def end_cut_off(run_dir: Path, status: str, reason: str) -> None:
-    """Have the manifest of a run whose process was just killed say how the sweep ended it; it could not say so itself.
+def end_cut_off(run_dirs: Sequence[Path], status: str, reason: str) -> None:
+    """Have the manifests of runs whose processes were just killed say how the sweep ended them; they could not do so.
 
     Args:
-        run_dir: The run.
+        run_dirs: The runs.
         status: The sweep's.
         reason: Why, in one line.
     """
-    if not (run_dir / MANIFEST).exists() or not wait_until_free(run_dir, LAST_SECONDS):
-        return
-    with suppress(RtrainError):  # else the manifest stays as it is, as that of a killed run
-        if read_manifest(run_dir).status == Status.RUNNING:
-            end_run(run_dir, status, reason)
+    deadline = time.monotonic() + LAST_SECONDS
+    for run_dir in run_dirs:
+        if (run_dir / MANIFEST).exists() and wait_until_free(run_dir, deadline - time.monotonic()):
+            with suppress(RtrainError):  # else the manifest stays as it is, as that of a killed run
+                if read_manifest(run_dir).status == Status.RUNNING:
+                    end_run(run_dir, status, reason)
 
 
 def end_dead(run_dir: Path, error: Mapping[str, Any]) -> None:

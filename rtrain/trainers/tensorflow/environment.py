@@ -16,7 +16,6 @@ BACKEND = "KERAS_BACKEND"
 NEEDED = {BACKEND: "tensorflow", "TF_USE_LEGACY_KERAS": "0"}
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "GRPC_VERBOSITY": "ERROR"}
 """How much is logged, unless the user says otherwise."""
-VARIABLES = {**NEEDED, **QUIET}
 
 GREETING = re.compile(r"[IWE]\d{4} \d\d:|[IWE]0000 |WARNING: All log messages before absl")
 """Begins the lines that TensorFlow writes at its start, whatever its settings."""
@@ -37,13 +36,18 @@ def check_backend(job: Job) -> None:
         )
 
 
+def variables() -> dict[str, str]:
+    """Return what has to be set before TensorFlow is imported; what the user says of its log wins."""
+    return {**NEEDED, **{name: os.environ.get(name, value) for name, value in QUIET.items()}}
+
+
 def prepare_import() -> None:
     """Import TensorFlow and Keras, with Keras on TensorFlow, and without their greeting.
 
     Raises:
         ConfigError: Keras has been imported with another backend.
     """
-    os.environ.update({**VARIABLES, **{name: os.environ[name] for name in QUIET if name in os.environ}})
+    os.environ.update(variables())
     if "tensorflow" not in sys.modules:
         import_quietly()
     import keras

@@ -42,7 +42,7 @@ class Plugin(EpochsPlugin):
 
     def worker_env(self, conf: config.Conf) -> dict[str, str]:
         """Choose the backend of Keras, and keep TensorFlow's log quiet."""
-        return dict(environment.VARIABLES)
+        return environment.variables()
 
     def world(self) -> LoopWorld:
         """Return what a train loop finds; it chooses the Keras that is imported."""

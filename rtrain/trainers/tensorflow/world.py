@@ -39,7 +39,7 @@ class World(LoopWorld):
 
     def variables(self) -> dict[str, str]:
         """Keep TensorFlow's log quiet, and have ``tf.keras`` be Keras 2 where that is installed."""
-        return {**environment.VARIABLES, LEGACY: "1" if _has_keras_2() else "0"}
+        return {**environment.variables(), LEGACY: "1" if _has_keras_2() else "0"}
 
     @contextmanager
     def importing(self) -> Iterator[None]:

@@ -64,6 +64,10 @@ def test_folders_may_have_any_sign_in_their_names(project):
         write(f"{folder}/own.yaml", "defaults: [digits, extra: one]\nhydra: {searchpath: ['more#1']}\n")
         write(f"{folder}/more#1/extra/one.yaml", "# @package _global_\nrun: {seed: 7}\n")
         assert check(f"{folder}/own.yaml").conf.run.seed == 7
+        write(f"{folder}/more#1/extra/one.yaml", "# @package _global_\nrun: {sed: 7}\n")
+        with pytest.raises(ConfigError) as caught:
+            check(f"{folder}/own.yaml")
+        assert f"--> {folder}/more#1/extra/one.yaml:2:" in str(caught.value)
 
 
 def test_the_root_logger_is_left_alone(project):

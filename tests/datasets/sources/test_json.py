@@ -138,6 +138,13 @@ def test_a_column_that_is_dropped_may_hold_values_of_several_types(load, tmp_pat
         load("json", **keys)
 
 
+@pytest.mark.parametrize("line", ["[1]", "null", '"text"', "{"])
+def test_a_line_that_is_no_row_is_named_where_a_dropped_column_holds_several_types(load, tmp_path, line):
+    (tmp_path / "x.jsonl").write_text(f'{{"a": 1, "d": 1, "y": 0}}\n{{"a": 1, "d": "s", "y": 1}}\n{line}\n')
+    with pytest.raises(DatasetError, match=r"x\.jsonl.*line 3 is not a JSON object"):
+        load("json", path=str(tmp_path / "x.jsonl"), label="y", drop=["d"])
+
+
 def test_an_object_of_objects_is_columns_as_in_pandas_and_a_row_where_an_object_is_a_line(tmp_path):
     text = '{"a": {"p": 1, "q": 2}, "b": {"p": 3, "q": 4}}'
     (tmp_path / "x.json").write_text(text)

@@ -99,6 +99,7 @@ def test_what_was_reported_before_another_worker_failed_is_kept(project):
     assert raised.value.run.frame()["number"].tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
     import ray
 

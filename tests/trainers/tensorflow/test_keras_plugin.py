@@ -116,6 +116,8 @@ def test_what_the_user_says_of_logging_wins_but_not_what_keras_runs_on(monkeypat
     prepare_import()
     found = [os.environ[name] for name in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND", "GRPC_VERBOSITY")]
     assert found == ["0", "tensorflow", "ERROR"]
+    for variables in (Plugin().worker_env(make_conf()), Plugin().world().variables()):
+        assert [variables[name] for name in ("TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")] == ["0", "ERROR"]
 
 
 def test_categories_are_no_quantities():

@@ -56,7 +56,8 @@ class RtrainSource(ConfigSource):
 
     def __init__(self, provider: str, path: str) -> None:
         super().__init__(provider=provider, path=path)
-        self.path, _, query = self.path.rpartition("#")
+        self.path, sign, query = self.path.rpartition("#")
+        assert sign, f"{path}: made by source_uri"
         settings = parse_qs(query)
         self.folder = Path(self.path)
         self.primary = settings.get("primary", [""])[0]

@@ -160,7 +160,7 @@ class JsonFormat:
         with _text(file) as stream:
             text = stream.read(size)
         lines = text[: text.rfind(b"\n") + 1 if len(text) == size else None].split(b"\n")
-        rows = (_emptied(json.loads(line), self.drop, kept) for line in lines if line.strip())
+        rows = (_emptied(parsed_json(line), self.drop, kept) for line in lines if line.strip())
         return read(io.BytesIO("\n".join(map(json.dumps, rows)).encode()))
 
     def _is_time(self, field: pa.Field) -> bool:
@@ -238,7 +238,14 @@ def _is_columns(start: bytes) -> bool:
     return not rest.strip() and has_columns(parsed_json(first))
 
 
-def _emptied(row: Mapping[str, Any], drop: Sequence[str], kept: Sequence[str]) -> dict[str, Any]:
+def _emptied(row: Any, drop: Sequence[str], kept: Sequence[str]) -> dict[str, Any]:
+    """Return a row whose columns to drop are empty.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(row, Mapping):
+        raise ValueError(f"a {type(row).__name__} is not an object")
     return {name: None if name not in kept and is_dropped(name, drop) else value for name, value in row.items()}
 
 
