@@ -1,4 +1,4 @@
-"""Forget a project's modules in a process that goes on: another project, or another trial, imports them anew."""
+"""Forget a project's modules, where a process trains for another project, or another trial, that imports them again."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from rtrain.errors import ConfigError
 from rtrain.process.quick_imports import search_as_usual
 
 AGAIN = (
-    "  Each trial of a sweep imports it anew, and this process had done so before. Let what it registers in other "
+    "  Each trial of a sweep imports it again, and this process had done so before. Let what it registers in other "
     "packages be registered twice, or give each trial its own process: hydra/launcher=joblib"
 )
 

@@ -37,7 +37,7 @@ def check_backend(job: Job) -> None:
 
 
 def variables() -> dict[str, str]:
-    """Return what has to be set before TensorFlow is imported; what the user says of its log wins."""
+    """Return what has to be set before TensorFlow is imported; a level of its log that the user has set wins."""
     return {**NEEDED, **{name: os.environ.get(name, value) for name, value in QUIET.items()}}
 
 
