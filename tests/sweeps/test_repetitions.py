@@ -70,7 +70,9 @@ def test_means_are_those_of_pandas(tmp_path, seed):
     )
     expected = frame.groupby(["lr", "depth"])[["first", "more"]].agg(["mean", "std", "count"])
     expected["few", ""] = expected["first", "count"] < expected["first", "count"].max()
-    expected = expected.sort_values([("few", ""), ("first", "mean")], ascending=[True, mode == "min"]).drop(columns=("few", ""))
+    expected = expected.sort_values([("few", ""), ("first", "mean")], ascending=[True, mode == "min"]).drop(
+        columns=("few", "")
+    )
     assert [(one.params["lr"], one.params["depth"]) for one in found] == list(expected.index)
     np.testing.assert_allclose([one.means for one in found], expected.xs("mean", axis=1, level=1))
     deviations = [[np.nan if value is None else value for value in one.deviations] for one in found]
