@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -35,6 +34,7 @@ from rtrain.config.schema import Schemas
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.config.targets.allow_list import allowed_by_project, use_project_root
+from rtrain.config.targets.forgetting import keep_imported
 from rtrain.config.targets.gate import Gate, leaves
 from rtrain.config.targets.moved import with_names_of_now
 from rtrain.errors import ConfigError, RtrainError, TargetError
@@ -105,7 +105,8 @@ class Session:
         Raises:
             ConfigError: There is no such config.
         """
-        modules_before = frozenset(sys.modules)
+        if not self.is_tried:
+            keep_imported()
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
         opened, of_users = partial(open_keys, self._schemas), partial(users_keys, self._schemas)
@@ -116,7 +117,6 @@ class Session:
                 error.hint = error.hint and error.hint.replace("rtrain fit ", f"{' '.join(CHECK)} ")
             raise
         self.request.typed, self.request.call = self._typed, self._call
-        self.request.modules_before = modules_before
         primary = self.request.primary
         register_resolvers(Path.cwd() if primary.given else primary.folder)
         return self

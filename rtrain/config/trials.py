@@ -124,11 +124,6 @@ class Trials:
         return self.space.axes
 
     @property
-    def modules_before(self) -> frozenset[str]:
-        """Names of the modules that this process had when it was asked for the sweep."""
-        return self._request.modules_before
-
-    @property
     def command(self) -> list[str]:
         """The command as the user typed it, secrets masked."""
         return mask_words(self._request.command, self._referred)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rtrain.config.targets.forgetting import forget_project
 from rtrain.engine.crash import crash_log
 from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
@@ -63,6 +64,7 @@ def train_in_process(
         TrainingError: The loop raised; its own exception is the cause.
         KeyboardInterrupt: A second signal ends the run.
     """
+    forget_project(job.project_root)  # checks have built models, which may have changed what modules hold
     channel, life, run_dir = DirectChannel(recorder, stop), Life(), recorder.run_dir
     worker = job.worker(
         rank=0,

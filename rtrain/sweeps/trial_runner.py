@@ -40,8 +40,6 @@ class Task:
     """Where its workers are; None: this process is the worker."""
     num_threads: int | None
     """Cores that this process may use, if it is; None: all."""
-    modules_before: frozenset[str] = frozenset()
-    """Modules of the program that asked for the sweep, if this is its process: they are not forgotten after a trial."""
 
 
 def train_trial(
@@ -60,7 +58,7 @@ def train_trial(
     if pause is not None:
         observer = PausingObserver(observer, pause, stop)
     try:
-        with _clean(composed.project_root, task.modules_before, private=composed.conf.run.private):
+        with _clean(composed.project_root, private=composed.conf.run.private):
             task.plan.job.run(lambda _: _train(task, dataset, observer, stop, group))
     except (RtrainError, OSError) as error:
         return {"type": _type_of(error), "message": str(error)}
@@ -126,9 +124,9 @@ class PausingObserver:
 
 
 @contextmanager
-def _clean(project_root: Path, stay: Collection[str], *, private: bool) -> Iterator[None]:
-    """Leave nothing of a trial behind for the next one, but in modules that ``stay``."""
-    with project_state_forgotten(project_root, stay), private_files(private):
+def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
+    """Leave nothing of a trial behind for the next one."""
+    with project_state_forgotten(project_root), private_files(private):
         yield
 
 

@@ -24,7 +24,9 @@ port = int(sys.argv[-1].removeprefix("--runtime-env-agent-port="))
 one = socket.socket()
 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 one.bind(("127.0.0.1", port))
-Path(sys.argv[1], "agent.json").write_text(json.dumps([port, sys.argv[2:-1]]))
+whole = Path(sys.argv[1], "agent.new")
+whole.write_text(json.dumps([port, sys.argv[2:-1]]))
+whole.rename(Path(sys.argv[1], "agent.json"))
 """
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 import rtrain
 from rtrain.cli.app import run as command
@@ -59,19 +60,51 @@ def test_each_trial_finds_the_modules_as_a_run_alone_would(project, words):
     assert [one["values"] for one in trials] == [[1], [1], [1]]
 
 
-def test_a_module_that_can_not_be_imported_twice_says_what_to_do(tmp_path, monkeypatch, capfd):
+def test_a_module_that_can_not_be_imported_twice_stays_as_it_was(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "registered", [], raising=False)
     Path("pyproject.toml").write_text("")
     Path("loop.yaml").write_text(CONFIG)
     Path("ops.py").write_text(ONCE)
     Path("loop.py").write_text("import ops\n" + PLACES["of the loop"]["loop.py"])
-    assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 1
-    told = capfd.readouterr().out
-    assert "2 failed" in told
-    assert "importing loop failed: KeyError: 'own_op is registered already'" in told
-    assert "ops.py:2" in told
-    assert "hydra/launcher=joblib" in told
+    assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 0
+    trials = json.loads(Path("runs/trials/sweep.json").read_text())["trials"]
+    assert [one["values"] for one in trials] == [[1], [1], [1]]
+    assert "ops stays as it was: it can't be imported a second time in a process (KeyError: 'own_op is" in caplog.text
+
+
+MODEL = """
+import torch
+seen = []
+class Net(torch.nn.Module):
+    def __init__(self, in_features, num_classes):
+        super().__init__()
+        seen.append(1)
+        self.layer = torch.nn.Linear(in_features, num_classes)
+        self.register_buffer("number", torch.tensor(float(len(seen))))
+    def forward(self, x):
+        return self.layer(x.flatten(1))
+"""
+DECLARED = """
+defaults: [{trainer: torch}, {dataset: digits}, {optimizer: sgd}, _self_]
+dataset: {limit: 200}
+trainer: {max_epochs: 1, model: {_target_: nets.Net, in_features: auto, num_classes: auto}}
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["num_workers=0"], pytest.param(["num_workers=1", "sweep.max_concurrent=1"], marks=pytest.mark.slow)]
+)
+def test_what_the_check_has_built_is_forgotten_too(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    Path("pyproject.toml").write_text("")
+    Path("own.yaml").write_text(DECLARED)
+    Path("nets.py").write_text(MODEL)
+    assert command(["fit", "own.yaml", "--multirun", "lr=0.1,0.2,0.3", *words]) == 0
+    assert command(["fit", "own.yaml", words[0]]) == 0
+    found = sorted(Path("runs").glob("**/model.safetensors"))
+    assert len({file.parents[2] for file in found}) == 4, "runs"
+    assert {float(load_file(file)["number"]) for file in found} == {1.0}
 
 
 def test_modules_of_the_program_that_asks_for_the_sweep_stay_its_own(tmp_path, monkeypatch):

@@ -53,8 +53,6 @@ class Request:
     """What the user typed before the overrides, where it is not ``rtrain fit CONFIG``."""
     call: Call | None = None
     """The call from Python that asks for it; None: a command does."""
-    modules_before: frozenset[str] = frozenset()
-    """Names of the modules that this process had imported before."""
     of_file: bool = False
     """The overrides are those of a file, too: they may do what a file may."""
     swept: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import gc
-import re
+import logging
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
 from rtrain.config.targets.allow_list import is_own, project_roots, use_project_root
 
-_STAY = frozenset({"rtrain", "__main__", "__mp_main__", *sys.stdlib_module_names, *sys.builtin_module_names})
-"""Top-level modules that are not the project's, wherever they lie: Python may be installed in its folder."""
+log = logging.getLogger(__name__)
 
-FORGOTTEN: set[str] = set()
-"""Names of modules that this process has imported and forgotten."""
+_NOT_THE_PROJECTS = frozenset({"rtrain", "__main__", "__mp_main__", *sys.stdlib_module_names})
+"""Top-level modules that stay wherever they lie: Python may be installed in the project's folder."""
+_kept: frozenset[str] = frozenset()
+"""Names of modules that the program imported which calls rtrain: they are its own."""
+_left: dict[str, ModuleType] = {}
+"""Forgotten modules by name, until they are imported again."""
+
+
+def keep_imported() -> None:
+    """Keep, from now on, what this process has imported until now."""
+    global _kept
+    _kept = frozenset(sys.modules)
 
 
 @contextmanager
@@ -31,48 +41,54 @@ def project_forgotten() -> Iterator[None]:
         roots = [root for root in project_roots() if str(root) not in paths]
         sys.path[:] = paths
         _forget(roots, before)
+        _left.clear()
 
 
 @contextmanager
-def project_state_forgotten(root: str | Path, stay: Collection[str] = ()) -> Iterator[None]:
-    """Use a project in the block, and forget what its modules hold afterwards: the next import runs them again.
-
-    Args:
-        root: Folder of the project.
-        stay: Names of modules that stay as they are.
-    """
+def project_state_forgotten(root: str | Path) -> Iterator[None]:
+    """Use a project in the block, and forget what its modules hold afterwards, as ``forget_project`` does."""
     paths = list(sys.path)
     use_project_root(root)
     try:
         yield
     finally:
         sys.path[:] = paths
-        _forget([Path(root)], stay)
+        forget_project(root)
+        if _left:
+            gc.collect()  # models and arrays of the trial before: modules and their functions know each other
+
+
+def forget_project(root: str | Path) -> None:
+    """Forget what a project's modules hold: the next import runs them again.
+
+    One that can't run twice, since it registers something in another package, say, then stays as it was.
+    """
+    _left.clear()
+    _forget([Path(root)], _kept)
+    if _left and _Again not in sys.meta_path:
+        sys.meta_path.insert(0, _Again)
 
 
 def _forget(roots: Sequence[Path], stay: Collection[str]) -> None:
     """Take the modules in these folders, written in Python, out of ``sys.modules``, and out of packages that stay."""
     modules = sys.modules.copy()  # other threads import meanwhile
-    stay = _STAY | _plugin_packages() | frozenset(stay)
-    names = [name for name in modules if name not in stay and name.partition(".")[0] not in stay]
+    names = modules.keys() - _plugin_modules() - frozenset(stay)
+    names = {name for name in names if name.partition(".")[0] not in _NOT_THE_PROJECTS}
     own = {name for name in names if any(_is_source_of(modules[name], root) for root in roots)}
-    FORGOTTEN.update(own)
     for name in own:
-        sys.modules.pop(name, None)
+        _left[name] = sys.modules.pop(name, modules[name])
         package, _, inner = name.rpartition(".")
         if package in modules and package not in own:
             vars(modules[package]).pop(inner, None)
-    if own:
-        del modules
-        gc.collect()  # models and arrays of theirs: modules and their functions know each other
 
 
 @cache
-def _plugin_packages() -> frozenset[str]:
-    """Return the top-level packages with plugins for rtrain, which knows their classes."""
+def _plugin_modules() -> frozenset[str]:
+    """Return the modules with plugins for rtrain, which knows their classes, and the packages that they are in."""
     found = metadata.entry_points()
     groups = [group for group in found.groups if group.startswith("rtrain.")]
-    return frozenset(re.split("[.:]", one.value)[0] for group in groups for one in found.select(group=group))
+    names = {one.module for group in groups for one in found.select(group=group)}
+    return frozenset(name[:end] for name in names for end in range(1, len(name) + 1) if f"{name}."[end] == ".")
 
 
 def _is_source_of(module: ModuleType | None, root: Path) -> bool:
@@ -81,3 +97,38 @@ def _is_source_of(module: ModuleType | None, root: Path) -> bool:
     if own.get("__file__"):
         return str(own["__file__"]).endswith(".py") and is_own(Path(own["__file__"]), root)
     return all(is_own(Path(place), root) for place in own["__path__"]) if own.get("__path__") else False
+
+
+class _Again(SourceFileLoader):
+    """Imports a forgotten module again, if that is possible; finds itself, as a finder of ``sys.meta_path``."""
+
+    def __init__(self, loader: SourceFileLoader, before: ModuleType) -> None:
+        super().__init__(loader.name, loader.path)
+        self._before: ModuleType | None = before
+
+    @classmethod
+    def find_spec(
+        cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how a forgotten module is imported; None for all others."""
+        before = _left.pop(name, None)
+        if before is None:
+            return None
+        others = (one.find_spec(name, path, target) for one in sys.meta_path if one is not cls)
+        spec = next(filter(None, others), None)
+        if spec is not None and type(spec.loader) is SourceFileLoader and spec.origin == before.__file__:
+            spec.loader = cls(spec.loader, before)
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module; where it raises, the one that ran before takes its place."""
+        try:
+            super().exec_module(module)
+        except Exception as error:
+            assert self._before is not None
+            name = module.__name__
+            why = f"{type(error).__name__}: {error}"
+            log.warning("%s stays as it was: it can't be imported a second time in a process (%s)", name, why)
+            sys.modules[name] = self._before
+        finally:
+            self._before = None

@@ -10,14 +10,8 @@ from rtrain.config.diagnostics.own_lines import line_of_syntax, own_lines, rende
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.files.locations import shown
 from rtrain.config.targets.allow_list import FRAMEWORKS, file_in_project, is_framework
-from rtrain.config.targets.forgetting import FORGOTTEN
 from rtrain.errors import ConfigError
 from rtrain.process.quick_imports import search_as_usual
-
-AGAIN = (
-    "  Each trial of a sweep imports it again, and this process had done so before. Let what it registers in other "
-    "packages be registered twice, or give each trial its own process: hydra/launcher=joblib"
-)
 
 
 def import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
@@ -86,8 +80,7 @@ def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
     message = f"{where}: importing {name} failed: {type(error).__name__}: {getattr(error, 'msg', None) or error}"
     if isinstance(error, SyntaxError):
         return ConfigError(message, "\n".join(line_of_syntax(error).render()))
-    hints = [raised_at(error), AGAIN if name in FORGOTTEN else None]
-    return ConfigError(message, "\n".join(filter(None, hints)) or None)
+    return ConfigError(message, raised_at(error))
 
 
 def raised_at(error: BaseException) -> str | None:

@@ -24,6 +24,4 @@ def make_pool(trials: Trials, cluster: Cluster | None, hearer: TrialListener, da
     """
     if trials.launcher is not None:
         return HydraLauncherExecutor(trials, hearer, stop)
-    if cluster is None:
-        return SequentialExecutor(hearer, data, stop, trials.modules_before)
-    return RayExecutor(cluster, hearer, data)
+    return SequentialExecutor(hearer, data, stop) if cluster is None else RayExecutor(cluster, hearer, data)

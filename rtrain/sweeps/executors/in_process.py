@@ -56,15 +56,14 @@ class SequentialExecutor:
         hearer: Receives the state of trials.
         data: Reads their data.
         stop: Whether the sweep is to end.
-        modules_before: Modules that this process had before it was asked for the sweep.
     """
 
     most_at_once: int | None = 1
     """A search proposes the next trial once it has learned what this one came to."""
     obstacle = NO_ROOM
 
-    def __init__(self, hearer: TrialListener, data: Data, stop: StopRequest, modules_before: frozenset[str]) -> None:
-        self._hearer, self._data, self._sweep, self._modules_before = hearer, data, stop, modules_before
+    def __init__(self, hearer: TrialListener, data: Data, stop: StopRequest) -> None:
+        self._hearer, self._data, self._sweep = hearer, data, stop
         self._next: tuple[int, Plan] | None = None
         self._stop = TrialStop(stop)
 
@@ -79,7 +78,7 @@ class SequentialExecutor:
             return
         number, plan = self._next
         self._stop = TrialStop(self._sweep)
-        task = Task(plan=plan, cluster=None, num_threads=None, modules_before=self._modules_before)
+        task = Task(plan=plan, cluster=None, num_threads=None)
         forwarding = ForwardingObserver(lambda record: self._hearer.hear(number, record))
         error: Mapping[str, Any] | None
         try:

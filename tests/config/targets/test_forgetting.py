@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rtrain.config.targets.allow_list import use_project_root
-from rtrain.config.targets.forgetting import project_state_forgotten
+from rtrain.config.targets.forgetting import keep_imported, project_state_forgotten
 
 FILES = {
     "a module": ("net.py", "net"),
@@ -44,16 +44,43 @@ def test_each_block_finds_the_modules_as_they_are_written(module, known):
             state.append(1)
 
 
-def test_modules_that_are_to_stay_keep_their_state(module):
+def test_modules_that_the_program_had_before_keep_their_state(module):
     use_project_root(Path.cwd())
     mine = import_module(module)
+    keep_imported()
     mine.state.append(1)
-    with project_state_forgotten(Path.cwd(), frozenset(sys.modules)):
+    with project_state_forgotten(Path.cwd()):
         assert import_module(module) is mine
     assert import_module(module) is mine
-    with project_state_forgotten(Path.cwd()):
-        pass
-    assert import_module(module) is not mine
+    for name in ("nets", "parts", "parts.nets", module):
+        sys.modules.pop(name, None)
+    keep_imported()
+
+
+@pytest.mark.parametrize("inner", ["", "import ops\n", "import parts.ops\n"])
+def test_a_module_that_can_not_run_twice_stays_as_it_was(tmp_path, monkeypatch, caplog, inner):
+    once = "import sys\nif sys.registered: raise KeyError('registered already')\nsys.registered.append(1)\nstate = []\n"
+    (tmp_path / "parts").mkdir()
+    which = inner.split()[-1] if inner else "own"
+    (tmp_path / "own.py").write_text(inner + "state = []\n")
+    (tmp_path / f"{which.replace('.', '/')}.py").write_text(once)
+    monkeypatch.setattr(sys, "registered", [], raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    states = []
+    for _ in range(3):
+        with project_state_forgotten(tmp_path):
+            states.append(import_module("own").state)
+    assert (states[0] is states[1], states[1] is states[2]) == (not inner, not inner)
+    assert caplog.text.count(f"{which} stays as it was: it can't be imported a second time") == 2
+    assert "KeyError: 'registered already'" in caplog.text
+
+
+def test_an_error_of_the_first_import_stays_an_error(tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text("1 / 0\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for _ in range(2):
+        with project_state_forgotten(tmp_path), pytest.raises(ZeroDivisionError):
+            import_module("own")
 
 
 def test_a_package_of_several_places_keeps_what_is_installed(tmp_path, monkeypatch):
