@@ -13,7 +13,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.sklearn.class_names import take_class_names
 from rtrain.trainers.sklearn.config import Conf
-from rtrain.trainers.sklearn.feature_names import take_feature_names
+from rtrain.trainers.sklearn.feature_names import take_categories, take_feature_names
 
 
 def build_estimator(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) -> Any:
@@ -27,9 +27,7 @@ def build_estimator(conf: Conf, info: DatasetInfo, seed: int, builder: Builder) 
         made = type(estimator).__name__
         raise ConfigError(f"trainer.estimator: {conf.estimator['_target_']} returns a {made}, not an estimator.")
     estimator.set_params(**dict.fromkeys(_left_open(estimator, "random_state"), seed))
-    if takes_categories(estimator) and "categorical_features" not in conf.estimator and info.categories:
-        places = [place for place, name in enumerate(info.feature_names) if name in info.categories]
-        estimator.set_params(categorical_features=places)
+    take_categories(estimator, info)
     take_class_names(estimator, info)
     take_feature_names(estimator, info)
     return estimator

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
@@ -91,7 +93,7 @@ def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
             f"trainer.estimator: {target} is not a {ends[1].lower()}, but {info.name} is for {info.task}.",
             to_try(f"trainer.estimator._target_={module}.{twin}") if is_there else None,
         )
-    if info.categories and not takes_categories(estimator) and not isinstance(estimator, Pipeline):
+    if info.categories and not any(map(_knows_categories, (estimator, *estimator.get_params(deep=True).values()))):
         raise ConfigError(
             f"trainer.estimator: {name} needs numbers, but {', '.join(list(info.categories)[:3])} of {info.name} are "
             "categorical.",
@@ -102,6 +104,15 @@ def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
             f"trainer.estimator: {name} does not support weights, but the rows of {info.name} have some.",
             "Remove the dataset's weights, or use another estimator.",
         )
+
+
+def _knows_categories(part: Any) -> bool:
+    """Return whether a part of an estimator may encode categories, or learn from them; one of the user's may."""
+    if not isinstance(part, BaseEstimator):
+        return False
+    is_sklearns = type(part).__module__.startswith("sklearn.")
+    encodes = type(part).__name__.endswith("Encoder") or isinstance(part, ColumnTransformer | FunctionTransformer)
+    return encodes or not is_sklearns or takes_categories(part)
 
 
 def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:

@@ -28,6 +28,17 @@ def take_feature_names(estimator: Any, info: DatasetInfo) -> None:
     estimator.set_params(**dict(_numbered(estimator, info)))
 
 
+def take_categories(estimator: Any, info: DatasetInfo) -> None:
+    """Tell the estimator, and each part that gets the data's columns, which are categories, unless the config does."""
+    parts = {"": estimator, **estimator.get_params(deep=True)}
+    others = tuple(_with_other_columns(parts))
+    places = [place for place, name in enumerate(info.feature_names) if name in info.categories]
+    for key, value in parts.items():
+        by_default = key.rpartition("__")[2] == "categorical_features" and value == "from_dtype"
+        if places and by_default and not f"{key}__".startswith(others):
+            estimator.set_params(**{key: places})
+
+
 def _numbered(estimator: Any, info: DatasetInfo) -> Iterator[tuple[str, Any]]:
     parts = {"": estimator, **estimator.get_params(deep=True)}
     others = tuple(_with_other_columns(parts))
