@@ -14,7 +14,7 @@ from rtrain.config.calls.overrides import value_of
 from rtrain.config.compose.aliases import split_word
 from rtrain.runs.run import Run
 from rtrain.sweeps.record.sweep_record import SweepRecord, load_record
-from rtrain.sweeps.record.trial import Trial, as_typed
+from rtrain.sweeps.record.trial import Trial, as_typed, failure_text
 from rtrain.text.numbers import number_text
 
 MOST_SHOWN = 10
@@ -105,7 +105,7 @@ class SweepResult(os.PathLike[str]):
             values=dict(zip(metrics, trial.values or (), strict=False)),
             epoch=trial.epoch,
             seconds=trial.seconds,
-            error=None if trial.error is None else f"{trial.error['type']}: {trial.error['message']}".split("\n")[0],
+            error=None if trial.error is None else failure_text(trial.error).split("\n")[0],
             path=self.path / trial.name,
         )
 

@@ -23,7 +23,7 @@ from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.runs.status import SIGNALLED, TRIAL_OVER, UNFINISHED, WITH_RESULT, Status
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
-from rtrain.sweeps.record.trial import Trial
+from rtrain.sweeps.record.trial import Trial, failure_text
 from rtrain.sweeps.repetitions import Repetitions, repeating_keys, repetitions
 from rtrain.sweeps.unjudged import NO_MEASURE, judging, measures, metrics_of
 from rtrain.text.numbers import number_text
@@ -147,8 +147,7 @@ def _failures(record: SweepRecord) -> list[str]:
     lines = []
     for one in record.trials:
         if one.error is not None:
-            kind, message = str(one.error["type"]), _cut(str(one.error["message"])).replace("\n", "\n            ")
-            told = message if message.startswith((f"{kind}: ", f"{kind} on worker ")) else f"{kind}: {message}"
+            told = _cut(failure_text(one.error)).replace("\n", "\n            ")
             lines.append(f"failed      {one.name}  {one.what}\n            {told}")
     return lines
 

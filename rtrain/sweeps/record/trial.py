@@ -23,6 +23,12 @@ def as_typed(overrides: Sequence[str]) -> str:
     return " ".join(word.lstrip("+") for word in overrides)
 
 
+def failure_text(error: Mapping[str, Any]) -> str:
+    """Return what a trial failed by, its class first, which some messages begin with."""
+    kind, message = str(error["type"]), str(error["message"])
+    return message if message.startswith((f"{kind}: ", f"{kind} on worker ")) else f"{kind}: {message}"
+
+
 def typed(kind: type[T], facts: Mapping[str, Any]) -> T:
     """Make a dataclass of what was read from a file.
 
