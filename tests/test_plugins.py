@@ -12,7 +12,8 @@ import pytest
 
 from rtrain.config.diagnostics.meant.keys.words import _read
 from rtrain.config.schema import Schemas
-from rtrain.config.targets.allow_list import project_forgotten, use_project_root
+from rtrain.config.targets.allow_list import use_project_root
+from rtrain.config.targets.forgetting import project_forgotten
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError, DatasetError

@@ -16,15 +16,16 @@ from rtrain.config.compose.search_space import as_text
 from rtrain.config.composed import Composed
 from rtrain.config.files.data_files import kind_of
 from rtrain.config.files.home import expanded
-from rtrain.config.files.locations import builtin_config_dir
+from rtrain.config.files.locations import builtin_config_dir, project_of
 from rtrain.config.files.written_yaml import to_yaml
 from rtrain.config.session import Session
 from rtrain.config.targets.builder import Builder
 from rtrain.datasets.registry import confs
-from rtrain.errors import CheckpointError, ConfigError
+from rtrain.errors import CheckpointError, ConfigError, RtrainError
 from rtrain.prediction.raw_columns import UNKNOWN, check_source, without_label
 from rtrain.prediction.scoring import Model
 from rtrain.prediction.untrusted import check_untrusted
+from rtrain.runs.manifest import read_manifest
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
 from rtrain.text.enumeration import few
@@ -97,7 +98,7 @@ def open_model(
     if info is UNKNOWN and needs_rows:
         _check_rows(about, folder, words, overrides)
     own = trust or bool(about.seal)
-    root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
+    root = project_of(folder, about.project_root, _config_file(folder))[0] if own else None
     sections, typed = sections_of(about, overrides)
     if alone is not None and sections["dataset"] is not None:
         sections["dataset"][alone.key] = {"train": alone.place}  # nothing is trained, and a config needs it
@@ -144,6 +145,14 @@ def _tell_of_other_code(about: CheckpointMetadata, root: Path) -> None:
             "%s changed since the checkpoint was written: what the model computes may be something else",
             few(changed, MOST_FILES),
         )
+
+
+def _config_file(folder: Path) -> str | None:
+    """Return the config that the run of a checkpoint was trained by; None if the folder is not in a run's."""
+    try:
+        return read_manifest(folder.resolve().parents[1]).config_file
+    except RtrainError:
+        return None
 
 
 def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:

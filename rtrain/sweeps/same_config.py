@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from rtrain.config.composed import Composed
-from rtrain.config.files.locations import builtin_config_dir, shown
+from rtrain.config.files.locations import builtin_config_dir, project_of, shown
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError
 from rtrain.runs.filesystem.plain_files import read_text
@@ -79,6 +79,8 @@ def check_source(folder: Path, source: str) -> None:
     except (OSError, ValueError, yaml.YAMLError, RecursionError):  # nothing tells
         return
     before = command.get("config") if isinstance(command, dict) else None
+    if isinstance(before, str):
+        _, before = project_of(folder, str(command.get("project_root") or ""), before)
     if isinstance(before, str) and _is_other(before, source):
         first, second = (shown(Path(one)) if Path(one).is_absolute() else one for one in (before, source))
         raise ConfigError(

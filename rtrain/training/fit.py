@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.calls.call import Call
-from rtrain.config.files.locations import shown
+from rtrain.config.files.locations import project_of, shown
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.process.interrupts import telling_of_signals
@@ -42,16 +42,16 @@ def resuming_session(
     Raises:
         ConfigError: Another account wrote the config, and it is not trusted.
     """
-    config, project_root = run_dir / "config.yaml", read_manifest(run_dir).project_root
+    config, manifest = run_dir / "config.yaml", read_manifest(run_dir)
     try:
         text = read_text(run_dir, config.name)
     except (FileNotFoundError, ValueError) as error:
         raise ConfigError(f"{config} can't be read: {error}", "Start a new run: rtrain fit CONFIG") from error
-    if not trust and not is_signed_by_this_account(text, project_root):
+    if not trust and not is_signed_by_this_account(text, manifest.project_root):
         raise not_trusted(run_dir, config.name)
     typed = ("rtrain", *verb.split(), shown(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
-    root = Path(project_root) if project_root and Path(project_root).is_dir() else None
+    root, _ = project_of(run_dir, manifest.project_root, manifest.config_file)
     session = Session(str(config), overrides, schemas(), project_root=root, typed=typed, call=call)
     session.trust, session.verb = trust, verb
     return session

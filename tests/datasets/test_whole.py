@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rtrain.config.targets.allow_list import project_forgotten, use_project_root
+from rtrain.config.targets.allow_list import use_project_root
 from rtrain.config.targets.builder import Builder
+from rtrain.config.targets.forgetting import project_forgotten
 from rtrain.datasets.registry import load_source, whole_confs
 from rtrain.datasets.several import load_part, load_several
 from rtrain.errors import DatasetError

@@ -23,7 +23,7 @@ from assumed_by_docs import Assumed
 from blocks_of_docs import BLOCKS, ROOT, Block
 
 from rtrain.cli.app import run as run_rtrain
-from rtrain.config.targets.allow_list import project_forgotten
+from rtrain.config.targets.forgetting import project_forgotten
 
 ELSEWHERE = re.compile(
     r"num_workers=(?!0)|cluster\.|RAY_ADDRESS|use_gpu=true|strategy[=:]|://|tracking_uri|pretrained"

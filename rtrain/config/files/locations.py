@@ -130,6 +130,28 @@ def find_project_root(primary: Primary) -> Path:
     return primary.folder.parent if primary.folder.name in CONFIG_FOLDERS else primary.folder
 
 
+def project_of(place: Path, recorded: str, config: str | None) -> tuple[Path | None, str | None]:
+    """Return the project that a run, or a sweep, belongs to, and its config there; None: it is not on this machine.
+
+    That is the one where it was trained, unless it lies in a copy of it, with the same config.
+
+    Args:
+        place: The folder of the run or sweep.
+        recorded: Folder of the project where it was trained.
+        config: The config that it was trained by: a path in full; or the name of a built-in one, or None.
+    """
+    project, here = Path(recorded), place.resolve()
+    if config and recorded and Path(config).is_relative_to(project) and not here.is_relative_to(project.resolve()):
+        inside = Path(config).relative_to(project)
+        if (copy := next((one for one in here.parents if _is_ours(one / inside)), None)) is not None:
+            return copy, str(copy / inside)
+    return (project if recorded and project.is_dir() else None), config
+
+
+def _is_ours(file: Path) -> bool:
+    return file.is_file() and file.stat().st_uid in (os.geteuid(), 0)
+
+
 def _counts(mark: Path, config: Path) -> bool:
     """Return whether a file is there and belongs to this account, to root, or to whoever wrote the config."""
     return mark.exists() and mark.lstat().st_uid in (os.geteuid(), 0, config.stat().st_uid)

@@ -17,7 +17,8 @@ from rtrain.config.targets.allow_list import is_own, project_roots, use_project_
 
 log = logging.getLogger(__name__)
 
-_NOT_THE_PROJECTS = frozenset({"rtrain", "__main__", "__mp_main__", *sys.stdlib_module_names})
+_OF_PYTHON = {"__main__", "__mp_main__", "sitecustomize", "usercustomize", *sys.stdlib_module_names}
+_NOT_THE_PROJECTS = frozenset({"rtrain", *_OF_PYTHON})
 """Top-level modules that stay wherever they lie: Python may be installed in the project's folder."""
 _kept: frozenset[str] = frozenset()
 """Names of modules that the program imported which calls rtrain: they are its own."""

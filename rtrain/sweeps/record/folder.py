@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from rtrain.config.compose.aliases import split_word
-from rtrain.config.files.locations import shown
+from rtrain.config.files.locations import project_of, shown
 from rtrain.config.secrets.urls import MASK
 from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
@@ -115,6 +115,9 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
         raise ConfigError(
             f"the config of {folder} is a mapping of a call from Python.", "Resume it with the same call."
         )
+    # A sweep that was brought here from another machine finds its project where the command is given.
+    root, found = project_of(folder, str(command.get("project_root") or ""), config)
+    config = found or config
     if Path(config).is_absolute() and not Path(config).exists():
         hint = "If it was moved, repeat the command of the sweep with its new path."
         if _has_copy(folder):
@@ -123,8 +126,6 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
     if any(MASK in word for word in words):
         raise ConfigError(f"{path} contains no secrets, but the command had some.", "Repeat the command.")
     typed = ("rtrain", "resume", str(folder))
-    # A sweep that was brought here from another machine finds its project where the command is given.
-    root = Path(found) if (found := command.get("project_root")) and Path(found).is_dir() else None
     session = Session(config, [*words, *overrides], schemas(), command.get("config_dir"), root, typed)
     session.trust = trust
     return session

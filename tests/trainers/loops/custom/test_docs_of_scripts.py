@@ -11,7 +11,7 @@ import pytest
 
 import rtrain
 from rtrain.cli.app import run as command
-from rtrain.config.targets.allow_list import project_forgotten
+from rtrain.config.targets.forgetting import project_forgotten
 
 PAGE = (Path(rtrain.__file__).parents[1] / "docs" / "scripts.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
