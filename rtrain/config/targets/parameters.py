@@ -63,6 +63,11 @@ def takes(target: str, name: str) -> bool:
     return target.partition(".")[0] in FRAMEWORKS and name in _arguments(target)
 
 
+def of_project(target: str) -> bool:
+    """Return whether a target is no framework's: what it takes is not looked at, since that would import it."""
+    return bool(target) and target.partition(".")[0] not in FRAMEWORKS
+
+
 def _parameters(target: str) -> list[inspect.Parameter]:
     """Return the parameters of a framework's class; none where it doesn't tell."""
     try:

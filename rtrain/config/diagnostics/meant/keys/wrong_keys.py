@@ -29,7 +29,7 @@ from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, of_swe
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import alike, one_edit, plain, there_are
 from rtrain.config.schema import Schemas
-from rtrain.config.targets.parameters import may_take, takes
+from rtrain.config.targets.parameters import may_take, of_project, takes
 from rtrain.errors import IdleKeyError
 
 Check = Callable[[Sequence[str]], Exception | None]
@@ -90,8 +90,7 @@ class WrongKeys:
         if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
-        own = of_sweeper(place.command[place.index])
-        own = own or self._users_own(key, place) or self._own_argument(key, place)
+        own = of_sweeper(place.command[place.index]) or self._users_own(key, place) or self._own_argument(key, place)
         if own is not None:
             return Diagnostic(message, place, None, command_with(place, own))
         if (found := self._of_typed_mapping(key, value, place, message)) is not None:
@@ -365,7 +364,8 @@ class WrongKeys:
         target = dict(self.keys.targets).get(parent, "")
         meanings = (words.meaning(name, None, parent) for words in words_of_target(target))
         is_said = name == "name" or any(one is not None and one.key != key for one in meanings)
-        return self._added(key, place) if not is_said and takes(target, name) else None
+        is_new = of_project(target) and alike(name, self.known.below(parent)) is None
+        return self._added(key, place) if not is_said and (is_new or takes(target, name)) else None
 
     def _added(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
