@@ -64,7 +64,7 @@ def takes(target: str, name: str) -> bool:
 
 
 def of_project(target: str) -> bool:
-    """Return whether a target is no framework's: what it takes is not looked at, since that would import it."""
+    """Return whether a target is the project's own. Its arguments stay unknown: to learn them would import it."""
     return bool(target) and target.partition(".")[0] not in FRAMEWORKS
 
 
