@@ -60,17 +60,24 @@ def test_each_trial_finds_the_modules_as_a_run_alone_would(project, words):
     assert [one["values"] for one in trials] == [[1], [1], [1]]
 
 
-def test_a_module_that_can_not_be_imported_twice_stays_as_it_was(tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize("inside", ["pass", "import ops"])
+def test_a_module_that_can_not_be_imported_twice_stays_as_it_was(tmp_path, monkeypatch, inside):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "registered", [], raising=False)
     Path("pyproject.toml").write_text("")
     Path("loop.yaml").write_text(CONFIG)
     Path("ops.py").write_text(ONCE)
-    Path("loop.py").write_text("import ops\n" + PLACES["of the loop"]["loop.py"])
+    Path("loop.py").write_text(
+        LOOP.format(before="import ops\nseen = []" if inside == "pass" else "seen = []", inside=inside)
+    )
     assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 0
     trials = json.loads(Path("runs/trials/sweep.json").read_text())["trials"]
     assert [one["values"] for one in trials] == [[1], [1], [1]]
-    assert "ops stays as it was: it can't be imported a second time in a process (KeyError: 'own_op is" in caplog.text
+    for log in Path("runs/trials").glob("00[12]-*/logs/driver.log"):
+        assert (
+            "ops stays as it was: it can't be imported a second time in a process (KeyError: 'own_op is"
+            in log.read_text()
+        )
 
 
 MODEL = """

@@ -82,6 +82,7 @@ def test_the_code_of_the_copy_is_used(copied, original, caplog):
         ("b/runs/one", "gone/own.yaml", "b"),
         ("elsewhere/runs/one", "a/own.yaml", "a"),
         ("elsewhere/runs/one", "gone/own.yaml", None),
+        ("b/runs/two", "a/own.yaml", "a"),
         ("b/runs/one", None, "a"),
         ("b/runs/one", "other/own.yaml", "a"),
     ],
@@ -90,7 +91,8 @@ def test_a_run_belongs_to_the_project_that_it_lies_in_if_that_has_its_config(tmp
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "own.yaml").write_text("")
-    (tmp_path / place).mkdir(parents=True)
+    for folder in (place, "a/runs/one", "a/deep/runs/one"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     recorded = "gone" if config and config.startswith("gone") else "a"
     config = config and str(tmp_path / config)
     found, moved = project_of(tmp_path / place, str(tmp_path / recorded), config)

@@ -133,7 +133,7 @@ def find_project_root(primary: Primary) -> Path:
 def project_of(place: Path, recorded: str, config: str | None) -> tuple[Path | None, str | None]:
     """Return the project that a run, or a sweep, belongs to, and its config there; None: it is not on this machine.
 
-    That is the one where it was trained, unless it lies in a copy of it, with the same config.
+    That is the one where it was trained, unless it lies in a copy of it, at the same place, with the same config.
 
     Args:
         place: The folder of the run or sweep.
@@ -143,7 +143,8 @@ def project_of(place: Path, recorded: str, config: str | None) -> tuple[Path | N
     project, here = Path(recorded), place.resolve()
     if config and recorded and Path(config).is_relative_to(project) and not here.is_relative_to(project.resolve()):
         inside = Path(config).relative_to(project)
-        if (copy := next((one for one in here.parents if _is_ours(one / inside)), None)) is not None:
+        copy = next((one for one in here.parents if _is_ours(one / inside)), None)
+        if copy is not None and (not project.is_dir() or (project / here.relative_to(copy)).exists()):
             return copy, str(copy / inside)
     return (project if recorded and project.is_dir() else None), config
 

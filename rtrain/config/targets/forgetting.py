@@ -64,7 +64,6 @@ def forget_project(root: str | Path) -> None:
 
     One that can't run twice, since it registers something in another package, say, then stays as it was.
     """
-    _left.clear()
     _forget([Path(root)], _kept)
     if _left and _Again not in sys.meta_path:
         sys.meta_path.insert(0, _Again)
