@@ -73,7 +73,9 @@ def test_a_module_that_can_not_be_imported_twice_stays_as_it_was(tmp_path, monke
     assert command(["fit", "loop.yaml", "--multirun", "num_workers=0"]) == 0
     trials = json.loads(Path("runs/trials/sweep.json").read_text())["trials"]
     assert [one["values"] for one in trials] == [[1], [1], [1]]
-    for log in Path("runs/trials").glob("00[12]-*/logs/driver.log"):
+    logs = sorted(Path("runs/trials").glob("00[12]-*/logs/driver.log"))
+    assert len(logs) == 2
+    for log in logs:
         assert (
             "ops stays as it was: it can't be imported a second time in a process (KeyError: 'own_op is"
             in log.read_text()
