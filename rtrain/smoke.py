@@ -186,9 +186,10 @@ def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) ->
     with stopped_after(max_seconds) as limit:
         try:
             with smoke.session() as session:
-                crowded = sharing_notice(session.check().conf.scaling)
+                conf = session.check().conf
+                crowded = sharing_notice(conf.scaling)
                 run = fit_session(session, SilentObserver(), cluster)
-                expect = session.check().conf.smoke.expect
+                expect = conf.smoke.expect
         except NotInstalledError as error:
             return "skipped", tuple(str(error).splitlines()), None
         except RtrainError as error:

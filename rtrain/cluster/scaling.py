@@ -93,7 +93,7 @@ def one_per_core(conf: ScalingConf) -> ScalingConf:
 
     Workers that have a GPU each are as many as requested.
     """
-    return conf if conf.use_gpu else replace(conf, num_workers=min(workers_here(conf), num_cores()))
+    return conf if conf.use_gpu else replace(conf, num_workers=min(int(conf.num_workers), num_cores()))
 
 
 def fewest_and_most(conf: ScalingConf, *, own_cluster: bool) -> tuple[int, int]:

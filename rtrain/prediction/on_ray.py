@@ -26,7 +26,6 @@ from rtrain.errors import CheckpointError, PredictionError, first_line
 from rtrain.prediction.scoring import Failure, Prediction, PredictionTask, read_chunks
 from rtrain.process.interrupts import renew_sigterm
 from rtrain.process.variables import drop_arguments
-from rtrain.runs.facts import num_cores
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
 from rtrain.training.preparation import DATA_CPUS
@@ -59,8 +58,8 @@ def predictions_on_ray(
         cluster = starting.wait()
         renew_sigterm()
         if cluster.own and here.num_workers < conf.scaling.num_workers:
-            cores = num_cores()
-            log.warning("num_workers: %d of %d are used, one per core of this machine", cores, conf.scaling.num_workers)
+            used, wanted = here.num_workers, conf.scaling.num_workers
+            log.warning("num_workers: %d of %d are used, one per core of this machine", used, wanted)
         conf = replace(conf, scaling=here) if cluster.own else conf
         check_feasible(conf.scaling, cluster.nodes, command, data_cpus=1)
         with _quiet_ray_data():

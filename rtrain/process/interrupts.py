@@ -189,7 +189,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
     request = StopRequest(outer := _stopped_by_signals())
     if outer is not None and outer.signal is not None:
         request._take(outer.signal)
-    before = {number: signal.signal(number, request.receive) for number in _heard(REASONS)}
+    before = {number: signal.signal(number, request.receive) for number in heard(REASONS)}
     try:
         yield request
     finally:
@@ -309,7 +309,7 @@ def ended_by_sigterm() -> Iterator[None]:
     def leave(signum: int, frame: FrameType | None) -> None:
         sys.exit(128 + signum)
 
-    before = {number: signal.signal(number, leave) for number in _heard({signal.SIGTERM, signal.SIGHUP})}
+    before = {number: signal.signal(number, leave) for number in heard({signal.SIGTERM, signal.SIGHUP})}
     try:
         yield
     finally:
@@ -317,7 +317,7 @@ def ended_by_sigterm() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _heard(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
+def heard(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
     """Return signals without a SIGHUP that is ignored: ``nohup`` wants the command to outlive its terminal."""
     deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in numbers if not (deaf and number is signal.SIGHUP)]

@@ -12,6 +12,7 @@ from typing import Any
 
 from rtrain.cli.warm.facts import facts, socket_path
 from rtrain.cli.warm.messages import STREAMS, ClosedError, receive, send, send_streams
+from rtrain.process.interrupts import heard
 from rtrain.process.terminal import say
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
@@ -62,10 +63,8 @@ def asked(question: str, **more: Any) -> tuple[socket.socket | None, dict[str, A
 
 def _followed(connection: socket.socket) -> int | None:
     connection.settimeout(None)
-    for number in PASSED_ON:
-        # What nohup ignores stays ignored. SIGINT is heard, though a shell ignores it for a script's `command &`.
-        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda number, _: _pass_on(connection, number))
+    for number in heard(PASSED_ON):  # SIGINT too, though a shell ignores it for a script's `command &`
+        signal.signal(number, lambda number, _: _pass_on(connection, number))
     try:
         send_streams(connection, list(STREAMS))
         answer = receive(connection)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.config.files.data_files import words_for
@@ -21,6 +22,7 @@ from rtrain.text.enumeration import few
 CONFIG_FOLDERS = ("configs", "config", "conf")
 CONFIG = "config"
 """Name of the config of a folder that is a separate project."""
+_Config = TypeVar("_Config", str, str | None)
 PROJECT_MARKS = ("pyproject.toml", ".git")
 MOST_CONFIGS = 12
 """So many of the configs of a folder are listed in an error."""
@@ -130,7 +132,7 @@ def find_project_root(primary: Primary) -> Path:
     return primary.folder.parent if primary.folder.name in CONFIG_FOLDERS else primary.folder
 
 
-def project_of(place: Path, recorded: str, config: str | None) -> tuple[Path | None, str | None]:
+def project_of(place: Path, recorded: str, config: _Config) -> tuple[Path | None, _Config]:
     """Return the project that a run, or a sweep, belongs to, and its config there; None: it is not on this machine.
 
     That is the one where it was trained, unless it lies in a copy of it, at the same place, with the same config.

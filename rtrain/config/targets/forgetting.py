@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -55,8 +54,6 @@ def project_state_forgotten(root: str | Path) -> Iterator[None]:
     finally:
         sys.path[:] = paths
         forget_project(root)
-        if _left:
-            gc.collect()  # models and arrays of the trial before: modules and their functions know each other
 
 
 def forget_project(root: str | Path) -> None:
@@ -69,12 +66,19 @@ def forget_project(root: str | Path) -> None:
         sys.meta_path.insert(0, _Again)
 
 
+def has_forgotten() -> bool:
+    """Return whether there are modules that were forgotten, and not imported again."""
+    return bool(_left)
+
+
 def _forget(roots: Sequence[Path], stay: Collection[str]) -> None:
     """Take the modules in these folders, written in Python, out of ``sys.modules``, and out of packages that stay."""
     modules = sys.modules.copy()  # other threads import meanwhile
-    names = modules.keys() - _plugin_modules() - frozenset(stay)
-    names = {name for name in names if name.partition(".")[0] not in _NOT_THE_PROJECTS}
+    tops = {name.partition(".")[0] for name in modules} - _NOT_THE_PROJECTS
+    tops = {top for top in tops if any(_reaches_into(modules.get(top), root) for root in roots)}
+    names = [name for name in modules if name.partition(".")[0] in tops and name not in stay]
     own = {name for name in names if any(_is_source_of(modules[name], root) for root in roots)}
+    own -= _plugin_modules() if own else frozenset()
     for name in own:
         _left[name] = sys.modules.pop(name, modules[name])
         package, _, inner = name.rpartition(".")
@@ -91,12 +95,29 @@ def _plugin_modules() -> frozenset[str]:
     return frozenset(name[:end] for name in names for end in range(1, len(name) + 1) if f"{name}."[end] == ".")
 
 
+def _reaches_into(module: ModuleType | None, root: Path) -> bool:
+    """Return whether a top-level module, or one in it, may be in ``root``; one without a file always may."""
+    file, folders = _places(module)
+    return not file or any(_lies_in(place, root) for place in (file, *folders))
+
+
 def _is_source_of(module: ModuleType | None, root: Path) -> bool:
     """Return whether a module is a file of Python in ``root``, or a package without ``__init__.py`` of such alone."""
+    file, folders = _places(module)
+    if file:
+        return file.endswith(".py") and _lies_in(file, root)
+    return bool(folders) and all(_lies_in(folder, root) for folder in folders)
+
+
+def _places(module: ModuleType | None) -> tuple[str, list[str]]:
+    """Return the file of a module, and the folders of a package."""
     own = getattr(module, "__dict__", {})  # one that is imported lazily would import the rest if it was asked for more
-    if own.get("__file__"):
-        return str(own["__file__"]).endswith(".py") and is_own(Path(own["__file__"]), root)
-    return all(is_own(Path(place), root) for place in own["__path__"]) if own.get("__path__") else False
+    return str(own.get("__file__") or ""), [str(one) for one in own.get("__path__") or ()]
+
+
+@cache
+def _lies_in(place: str, root: Path) -> bool:
+    return is_own(Path(place), root)
 
 
 class _Again(SourceFileLoader):

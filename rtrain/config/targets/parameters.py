@@ -52,20 +52,23 @@ def arguments_of(trainer: Any) -> dict[str, str]:
 
 def may_take(target: str | None, name: str) -> bool:
     """Return whether a target may have an argument called ``name``; true where a class of a framework doesn't tell."""
-    is_known = target is not None and target.partition(".")[0] in FRAMEWORKS
-    parameters = _parameters(target) if is_known and target is not None else []
+    parameters = _parameters(target) if target is not None and _of_framework(target) else []
     takes_any = not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
     return takes_any or any(one.name == name for one in parameters)
 
 
 def takes(target: str, name: str) -> bool:
     """Return whether a target of a framework has an argument of just this name."""
-    return target.partition(".")[0] in FRAMEWORKS and name in _arguments(target)
+    return _of_framework(target) and name in _arguments(target)
 
 
 def of_project(target: str) -> bool:
     """Return whether a target is the project's own. Its arguments stay unknown: to learn them would import it."""
-    return bool(target) and target.partition(".")[0] not in FRAMEWORKS
+    return bool(target) and not _of_framework(target)
+
+
+def _of_framework(target: str) -> bool:
+    return target.partition(".")[0] in FRAMEWORKS
 
 
 def _parameters(target: str) -> list[inspect.Parameter]:

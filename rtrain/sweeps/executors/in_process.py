@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
+from rtrain.config.targets.forgetting import has_forgotten
 from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
 from rtrain.process.interrupts import StopRequest
@@ -89,6 +91,8 @@ class SequentialExecutor:
             error = train_trial(task, data, forwarding, self._stop)
             self._stop.ending = False
             del data  # or it would outlive the trial
+            if has_forgotten():
+                gc.collect()  # models and arrays in modules of the trial before: modules and functions know each other
         self._next = None
         self._hearer.over(number, error)
 

@@ -116,8 +116,7 @@ def resuming_sweep(folder: Path, overrides: Sequence[str], *, trust: bool = Fals
             f"the config of {folder} is a mapping of a call from Python.", "Resume it with the same call."
         )
     # A sweep that was brought here from another machine finds its project where the command is given.
-    root, found = project_of(folder, str(command.get("project_root") or ""), config)
-    config = found or config
+    root, config = project_of(folder, str(command.get("project_root") or ""), config)
     if Path(config).is_absolute() and not Path(config).exists():
         hint = "If it was moved, repeat the command of the sweep with its new path."
         if _has_copy(folder):

@@ -30,21 +30,14 @@ def take_feature_names(estimator: Any, info: DatasetInfo) -> None:
 
 def take_categories(estimator: Any, info: DatasetInfo) -> None:
     """Tell the estimator, and each part that gets the data's columns, which are categories, unless the config does."""
-    parts = {"": estimator, **estimator.get_params(deep=True)}
-    others = tuple(_with_other_columns(parts))
     places = [place for place, name in enumerate(info.feature_names) if name in info.categories]
-    for key, value in parts.items():
-        by_default = key.rpartition("__")[2] == "categorical_features" and value == "from_dtype"
-        if places and by_default and not f"{key}__".startswith(others):
+    for key, value in list(_with_the_columns(estimator)) if places else ():
+        if key.rpartition("__")[2] == "categorical_features" and value == "from_dtype":
             estimator.set_params(**{key: places})
 
 
 def _numbered(estimator: Any, info: DatasetInfo) -> Iterator[tuple[str, Any]]:
-    parts = {"": estimator, **estimator.get_params(deep=True)}
-    others = tuple(_with_other_columns(parts))
-    for key, value in parts.items():
-        if f"{key}__".startswith(others):
-            continue
+    for key, value in _with_the_columns(estimator):
         if isinstance(value, ColumnTransformer):
             where = f"{key}__transformers".removeprefix("__")
             yield where, [(name, part, _places(columns, where, info)) for name, part, columns in value.transformers]
@@ -55,6 +48,13 @@ def _numbered(estimator: Any, info: DatasetInfo) -> Iterator[tuple[str, Any]]:
             yield key, [signs.get(place, 0) for place in range(len(info.feature_names))]
         elif isinstance(value, list | tuple):
             yield key, _places(value, key, info)
+
+
+def _with_the_columns(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the estimator and its parts and arguments, at any depth, by key, that get the columns of the data."""
+    parts = {"": estimator, **estimator.get_params(deep=True)}
+    others = tuple(_with_other_columns(parts))
+    yield from ((key, value) for key, value in parts.items() if not f"{key}__".startswith(others))
 
 
 def _with_other_columns(parts: Mapping[str, Any]) -> Iterator[str]:

@@ -30,18 +30,10 @@ def may_be_rounded(values: pa.ChunkedArray | pa.Array) -> bool:
     return largest is not None and largest >= WHOLE
 
 
-def refuse_rounded_inside(
-    name: str, values: pa.ChunkedArray, written: Sequence[Any], file: Path, first_row: int = 0
+def _refuse_rounded_inside(
+    name: str, values: pa.ChunkedArray, written: Sequence[Any], file: Path, first_row: int
 ) -> None:
-    """Raise a DatasetError if a whole number inside of a nested column is another one than in the file.
-
-    Args:
-        name: Of the column.
-        values: The column.
-        written: Its values, row by row, as Python reads them.
-        file: The file, for the message.
-        first_row: Rows of the file before it.
-    """
+    """Raise a DatasetError if a whole number inside of a nested column is another one than in the file."""
     for row, (value, exact) in enumerate(zip(values, written, strict=True), start=first_row + 1):
         for number in _rounded(exact, value.as_py()):
             raise DatasetError(
@@ -100,7 +92,7 @@ class StreamedDigits:
     nested: Callable[[str], Iterator[Any]] | None = None
     """Returns the values of a nested column, row by row, as Python reads them."""
     _begin: int = 0
-    _texts: dict[str, _Texts] = field(default_factory=dict)
+    _again: dict[str, _SomeRows] = field(default_factory=dict)
 
     def checked(self, table: pa.Table) -> pa.Table:
         """Return the next table of the file.
@@ -110,32 +102,31 @@ class StreamedDigits:
         """
         for name in self.columns:
             place = table.column_names.index(name)
-            if self.nested is not None and _has_large_float_inside(table.column(place)):
-                self._check_inside(name, table.column(place))
-            if name in self.as_texts or may_be_rounded(table.column(place)):
+            values = table.column(place)
+            if self.nested is not None and _has_large_float_inside(values):
+                exact = self._rows(name, self.nested, table.num_rows)
+                _refuse_rounded_inside(name, values, exact, self.file, self.first_row + self._begin)
+            if name in self.as_texts or may_be_rounded(values):
                 found = self._read(name, table.num_rows)
                 table = table if found is None else table.set_column(place, name, found)
         self._begin += table.num_rows
         return table
 
+    def _rows(self, name: str, read: Callable[[str], Iterator[Any]], num_rows: int) -> list[Any]:
+        """Return the rows of the next table in a column that is read once more."""
+        if name not in self._again:
+            self._again[name] = _SomeRows(read(name))
+        return self._again[name].rows(self._begin, num_rows)
+
     def _read(self, name: str, num_rows: int) -> pa.Array | None:
         """Return a column of the next table that has all digits; None where floats have them."""
-        if name not in self._texts:
-            self._texts[name] = _Texts(self.written(name))
-        texts = self._texts[name].rows(self._begin, num_rows)
+        texts = self._rows(name, self.written, num_rows)
         if name in self.as_texts:
             return pa.array(texts, AS_WRITTEN)
         if name in self.free:
             return _exact(pa.array(texts, AS_WRITTEN))
         self._check(name, texts)
         return None
-
-    def _check_inside(self, name: str, values: pa.ChunkedArray) -> None:
-        if name not in self._texts:
-            assert self.nested is not None
-            self._texts[name] = _Texts(self.nested(name))
-        written = self._texts[name].rows(self._begin, len(values))
-        refuse_rounded_inside(name, values, written, self.file, self.first_row + self._begin)
 
     def _check(self, name: str, texts: Sequence[str | None]) -> None:
         rounded = _first_rounded(texts)
@@ -149,16 +140,16 @@ class StreamedDigits:
             )
 
 
-class _Texts:
-    """The texts of a column, of which some rows are needed, in their order."""
+class _SomeRows:
+    """The values of a column, of which some rows are needed, in their order."""
 
-    def __init__(self, texts: Iterator[Any]) -> None:
-        self._texts, self._place = texts, 0
+    def __init__(self, values: Iterator[Any]) -> None:
+        self._values, self._place = values, 0
 
     def rows(self, begin: int, num_rows: int) -> list[Any]:
-        """Return the texts of some rows."""
+        """Return the values of some rows."""
         skipped, self._place = begin - self._place, begin + num_rows
-        return list(islice(self._texts, skipped, skipped + num_rows))
+        return list(islice(self._values, skipped, skipped + num_rows))
 
 
 def _exact(texts: pa.Array) -> pa.Array | None:

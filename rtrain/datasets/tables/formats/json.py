@@ -71,18 +71,15 @@ class JsonFormat:
         _check_depth(file, stat.st_size, stat.st_mtime_ns)
         with _errors_named(file):
             if not _is_lines(file):
-                with _text(file) as stream:
-                    found = read_document(stream.read(), file)
-                return _readable(document_table(found, self.exact, self.drop).schema)
+                return _readable(document_table(_document(file), self.exact, self.drop).schema)
             return _readable(self._suggested(file))
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return these columns of the whole file."""
         with _errors_named(file):
             if not _is_lines(file):
-                with _text(file) as stream:
-                    found = read_document(stream.read(), file)
-                return document_table({name: found[name] for name in columns}, self.exact)
+                document = _document(file)
+                return document_table({name: document[name] for name in columns}, self.exact)
             options = arrow_json.ReadOptions(block_size=BLOCK_BYTES)
             kinds = self._suggested(file) if self.times_as_text else ()
             known = pa.schema([one for one in kinds if one.name in self.times_as_text and one.type == pa.string()])
@@ -125,8 +122,8 @@ class JsonFormat:
             return part.open() if part else _text(file)
 
         exact = [name for name in columns if name in self.exact]
-        digits = StreamedDigits(exact, as_texts, widened, lambda name: _written(opened(), name), file, first_row)
-        digits.nested = lambda name: _values(opened(), name)
+        written, nested = (lambda name: _written(opened(), name)), (lambda name: _values(opened(), name))
+        digits = StreamedDigits(exact, as_texts, widened, written, file, first_row, nested)
         with _errors_named(file), opened() as stream:
             for batch in _streamed(stream, schema):
                 yield digits.checked(_checked(pa.Table.from_batches([batch]).select(list(columns))))
@@ -186,19 +183,22 @@ def _text(file: Path) -> Any:
     return pa.input_stream(str(file), compression="detect")
 
 
+def _document(file: Path) -> dict[str, list[Any]]:
+    with _text(file) as stream:
+        return read_document(stream.read(), file)
+
+
 def _written(stream: Any, name: str) -> Iterator[str | None]:
     """Yield the numbers in a column of lines, as they are written."""
+    return (None if value is None else str(value) for value in _values(stream, name, parsed=str))
+
+
+def _values(stream: Any, name: str, parsed: Callable[[str], Any] | None = None) -> Iterator[Any]:
+    """Yield the values in a column of lines, with all digits of whole numbers; ``parsed`` makes them of other types."""
     with stream:
         for line in io.BufferedReader(stream):
             if line.strip():
-                value = json.loads(line, parse_int=str, parse_float=str).get(name)
-                yield None if value is None else str(value)
-
-
-def _values(stream: Any, name: str) -> Iterator[Any]:
-    """Yield the values in a column of lines, with all digits of whole numbers."""
-    with stream:
-        yield from (json.loads(line).get(name) for line in io.BufferedReader(stream) if line.strip())
+                yield json.loads(line, parse_int=parsed, parse_float=parsed).get(name)
 
 
 def _streamed(stream: Any, schema: pa.Schema | None) -> Any:
